@@ -1,1 +1,2 @@
-"""The check-up of a program: its recording, its I/O, the diagnosis with changes to make, and the report."""
+"""Performs the check-up of a program: records it, analyses its I/O, diagnoses it with changes to make, and
+writes the report."""

@@ -1,4 +1,5 @@
-"""Step 4 of the method: everything that an administrator needs to know about a run, in one archive."""
+"""Writes an archive with everything that an administrator needs to know about a run. This is step 4 of the
+method."""
 
 from __future__ import annotations
 
@@ -60,9 +61,9 @@ def write_bundle(
     progress: Progress,
     servers_of: ServersOf = lambda store, settings: None,
 ) -> None:
-    """Writes the archive. ANONYMOUS: use an anonymised copy of the store. SERVERS_OF: returns the state of
-    file servers during the run; it is not used with ANONYMOUS, because its answers contain names. Raises
-    StoreError, QueryError, OSError."""
+    """Writes the archive TARGET. If ANONYMOUS is true, it contains an anonymised copy of the store.
+    SERVERS_OF is a function that returns the state of file servers during the run. It is not called if
+    ANONYMOUS is true, because its answers contain names. Raises StoreError, QueryError or OSError."""
     if not anonymous:
         with Store.open(store) as opened:
             servers = servers_of(opened, settings)
@@ -70,12 +71,12 @@ def write_bundle(
             _write(opened, target, text, found, False, progress, servers)
         return
     with tempfile.TemporaryDirectory(prefix="iodock-") as folder:
-        # The original is opened first, so that an interrupted recording gets its tables, and errors about
-        # damage name the original and not the copy.
+        # The original is opened before the copy is made. This gives an interrupted recording its tables, and
+        # errors about damage name the original instead of the temporary copy.
         with Store.open(store) as opened:
             opened.check()
-            # Some rules depend on names. So the names in the findings are replaced, instead of running the
-            # rules on made-up names.
+            # Some rules depend on names, and would give other findings for made-up names. So the rules run on
+            # the original, and the names in their findings are replaced.
             found = diagnose(opened, settings)
             names = anonymiser_of(opened.tables)
             copy = anonymous_copy(opened.tables, Path(folder) / "run.iodock", names)
@@ -85,17 +86,20 @@ def write_bundle(
             with Store.open(copy) as opened:
                 _write(opened, target, text, found, True, progress)
         except IodockError as error:
-            # Events are copied unchanged, so damage that is found in the copy is also in the store.
+            # Events are copied unchanged, so damage in the copy is also in the original, which the user knows
+            # by its name.
             raise type(error)(str(error).replace(str(copy), str(store)), error.hint) from error
 
 
 def is_bundle(path: Path) -> bool:
-    """Whether the path is a regular file (no link) that `iodock bundle` wrote, for a run or a job."""
+    """Returns whether the path is a regular file (not a link) that `iodock bundle` wrote for a run or a
+    job."""
     if path.is_symlink() or not path.is_file():
         return False
     try:
         with path.open("rb") as file, unpacked(file) as stream:
-            # In an archive, a member begins with its name in a block of 512 bytes (POSIX, ustar).
+            # In a tar archive, each member begins with a block of 512 bytes that contains its name (POSIX
+            # ustar).
             first = tarfile.TarInfo.frombuf(stream.read(512), "utf-8", "replace")
             said = stream.read(min(first.size, 64 << 10))
     except (*UNPACK_ERRORS, tarfile.TarError):
@@ -124,7 +128,7 @@ def _write(
                 archive.addfile(entry, io.BytesIO(content))
         part.replace(target)
     except OSError as error:
-        # If the error is about another file, the error names that file.
+        # An error about a file other than the archive is passed on unchanged, because it names that file.
         if error.errno is None or error.filename not in (None, str(part)):
             raise
         message = f"{target}: can't be written: {error.strerror}"
@@ -200,7 +204,8 @@ def _environment(store: Store) -> str:
 
 
 def _moment(store: Store, ts: int | None) -> str | None:
-    """Formats a time as ISO 8601 with this machine's offset, or as time of day, depending on the source."""
+    """Formats a time as ISO 8601 with this machine's offset from UTC, or as time of day if the source has no
+    dates. Returns None if the source has neither."""
     if ts is None or store.manifest.clock not in ("epoch", "day"):
         return None
     if store.manifest.clock == "day":

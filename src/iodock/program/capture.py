@@ -1,5 +1,4 @@
-"""Interface to the Rust code that makes stores from logs and from recordings. Its errors become
-IodockErrors."""
+"""Calls the Rust code that makes stores from logs and recordings, and turns its errors into IodockErrors."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ Progress = Callable[[int, int | None, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """Result of an import."""
+    """Holds the result of an import."""
 
     store: Path
     formats: tuple[str, ...]
@@ -35,7 +34,7 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class UnknownModule:
-    """A file of code that gave no source lines, and the reason."""
+    """Describes a program file or library for which no source lines were found, and the reason."""
 
     module: str
     build_id: str | None
@@ -48,7 +47,8 @@ class UnknownModule:
 
 @dataclass(frozen=True, slots=True)
 class Symbolized:
-    """Number of places from which calls were made, and how many of them have a function or a line."""
+    """Holds the number of places from which calls were made, and how many of them have a function or a source
+    line."""
 
     sites: int
     functions: tuple[int, int]
@@ -79,8 +79,8 @@ def import_logs(
     coverage_bytes: int | None = None,
     progress: Progress | None = None,
 ) -> Imported:
-    """Imports logs into a new store; `-` is standard input. LINES: first and last line, for a single log.
-    Raises IodockError, and then leaves nothing of the store."""
+    """Imports logs into a new store. `-` stands for standard input. LINES are the first and last line to
+    import from a single log. Raises IodockError, in which case the unfinished store is deleted."""
     _each_once(logs)
     with native_errors():
         found = _native.import_logs(
@@ -98,12 +98,13 @@ def import_logs(
 
 
 def is_darshan(log: str) -> bool:
-    """Whether the log is from Darshan, or its text form. Such a log becomes a store of its own."""
+    """Returns whether the log is Darshan's binary log or its text form. Such a log becomes a store of its
+    own."""
     return _native.is_darshan(Path(log))
 
 
 def _each_once(logs: Sequence[str]) -> None:
-    """Raises RequestError if a log is given twice, because every call in it would count twice."""
+    """Raises RequestError if a log is named twice, because every call in it would count twice."""
     seen: dict[tuple[int, int] | str, str] = {}
     for log in logs:
         first = seen.setdefault(_identity(log), log)
@@ -124,7 +125,7 @@ def _identity(log: str) -> tuple[int, int] | str:
 
 @dataclass(frozen=True, slots=True)
 class HostClock:
-    """The difference between the clock of one host and the clock of the first host of a run."""
+    """Holds the difference between the clock of one host and the clock of the first host of a run."""
 
     host: str
     offset_ns: int | None
@@ -137,7 +138,7 @@ class HostClock:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The result of merging the parts of a run."""
+    """Holds the result of merging the parts of a run."""
 
     found: Imported
     ranks: int
@@ -149,8 +150,8 @@ class Merged:
 def merge(
     parts: Sequence[Path], store: Path, *, force: bool = False, progress: Progress | None = None
 ) -> Merged:
-    """Makes a new store from finished stores, which are the parts of one run. Raises IodockError,
-    RequestError; nothing of the new store is left then."""
+    """Makes a new store from finished stores, which are the parts of one run. Raises IodockError or
+    RequestError, in which case the unfinished new store is deleted."""
     with native_errors():
         found = _native.merge_stores(list(parts), store, force=force, progress=progress)
     ranks, expected = found["ranks"]
@@ -159,20 +160,20 @@ def merge(
 
 
 def finish(store: Path, progress: Progress | None = None) -> Imported:
-    """Makes a recording's tables from its journal. Raises IodockError; the journal remains then."""
+    """Makes a recording's tables from its journal. Raises IodockError, in which case the journal is kept."""
     with native_errors():
         return imported(_native.finish_recording(store, progress=progress))
 
 
 def read_in_progress(store: Path, into: Path) -> bool:
-    """Makes a store at INTO from the flushed part of a recording in progress, without changing the recording.
-    Returns False if no recording is in progress. Raises IodockError."""
+    """Makes a store at INTO from the data that a running recording has written so far. Does not change the
+    recording. Returns False if no recording is in progress. Raises IodockError."""
     with native_errors():
         return _native.read_in_progress(store, into) is not None
 
 
 def imported(found: _native.ImportSummary | _native.MergeSummary) -> Imported:
-    """Converts the native summary to a dataclass."""
+    """Converts the summary that Rust returns to a dataclass."""
     return Imported(
         store=Path(found["store"]),
         formats=tuple(found["formats"]),
@@ -187,8 +188,8 @@ def imported(found: _native.ImportSummary | _native.MergeSummary) -> Imported:
 
 
 def symbolize(store: Path, folders: Sequence[Path] = ()) -> Symbolized:
-    """Finds functions and lines for a store again, in files of code at their places or in FOLDERS. Raises
-    IodockError."""
+    """Searches again for the functions and source lines of a store's calls. Reads program files and libraries
+    where they were during the run, or in FOLDERS. Raises IodockError."""
     with native_errors():
         found = _native.symbolize(store, list(folders))
     unknown = tuple(UnknownModule(*one) for one in found["unknown"])

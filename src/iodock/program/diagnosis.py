@@ -1,5 +1,5 @@
-"""Runs the rules over a store. Their candidates become findings with severity, share and gain, and are
-ranked."""
+"""Runs the rules over a store. Turns the candidates that they return into findings with severity, share and
+gain, and ranks these."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
 
 def diagnose(store: Store, settings: Settings | None = None, servers: Servers | None = None) -> Diagnosis:
-    """Finds the problems of a run's I/O. SERVERS: where to query the state of file servers during the run;
-    None: nowhere. Raises RequestError for settings that do not fit, StoreError, QueryError."""
+    """Finds the problems in the I/O of a run. SERVERS provides the state of file servers during the run; if
+    it is None, no server is queried. Raises RequestError for settings of a wrong type or with unknown names,
+    StoreError and QueryError."""
     if settings is not None and not isinstance(settings, Settings):
         message = f"settings must be those of iodock.load_settings, not {settings!r}"
         raise RequestError(message, 'settings=iodock.load_settings("site.toml")')
@@ -42,14 +43,15 @@ def diagnose(store: Store, settings: Settings | None = None, servers: Servers | 
 
 
 def diagnosis_of(facts: Facts, servers: Servers | None = None) -> Diagnosis:
-    """Makes the diagnosis, for callers that also need the run's facts and derived tables."""
+    """Makes the diagnosis from facts that the caller has collected. The caller can then use the facts and
+    their tables for other purposes."""
     known = rules.every()
     _check_names(facts.settings)
     asked = [rule for rule in known if all(map(facts.sees, needs_of(rule, facts)))]
     usual = typical.compare(facts) if facts.has_calls else typical.Comparison()
     found = _found(facts, asked, usual)
-    # Counters are sums over a file's calls. It is not known whether the same calls caused two findings, so
-    # both are reported.
+    # Counters are sums over the calls on a file. They do not show whether two findings are about the same
+    # calls, so no finding is left out as a symptom of another.
     kept = _fitted(_without_symptoms(found) if facts.has_calls else found, facts)
     said = headline if facts.has_calls else counter_headline
     return Diagnosis(
@@ -64,7 +66,7 @@ def diagnosis_of(facts: Facts, servers: Servers | None = None) -> Diagnosis:
 
 
 def _run_of(servers: Servers | None) -> Iterable[Message]:
-    """Sentences on the servers during the whole run."""
+    """Returns sentences on the state of the file servers during the whole run."""
     if servers is None:
         return ()
     from iodock.program.meanwhile.sentences import of_run
@@ -73,7 +75,8 @@ def _run_of(servers: Servers | None) -> Iterable[Message]:
 
 
 def _with_servers(finding: Finding, facts: Facts, servers: Servers | None) -> Finding:
-    """Adds to the finding of a call that hung the state of its server at that time."""
+    """Adds the state of the file server to a finding about a call that hung. It is the state at the time of
+    that call."""
     began, longest = finding.evidence.get("began_ts"), finding.evidence.get("longest_ns")
     if servers is None or not isinstance(began, int) or not isinstance(longest, int) or not finding.files:
         return finding
@@ -86,7 +89,8 @@ def _with_servers(finding: Finding, facts: Facts, servers: Servers | None) -> Fi
 
 
 def _silent(facts: Facts, known: Iterable[Rule]) -> Iterable[Silence]:
-    """Yields the rules that could not run, or not on all files."""
+    """Yields the rules that could not run because the store lacks data, or that could not run on all
+    files."""
     for rule in known:
         needs = needs_of(rule, facts) + (rule.needs_for_some if facts.has_calls else ())
         missing = [need for need in needs if not facts.sees(need)]
@@ -95,7 +99,7 @@ def _silent(facts: Facts, known: Iterable[Rule]) -> Iterable[Silence]:
 
 
 def facts_of(store: Store, settings: Settings) -> Facts:
-    """Collects the facts that rules use. Raises RequestError for a store without calls."""
+    """Collects the facts about a run that the rules use. Raises RequestError for a store without calls."""
     store.need_calls()
     store.hold_small()
     profile = Profile(store, settings)
@@ -114,8 +118,8 @@ def facts_of(store: Store, settings: Settings) -> Facts:
 
 
 def _name_folders(store: Store) -> None:
-    """Changes the kind of paths that must be folders because other files are inside them, even if no call
-    shows it."""
+    """Changes the kind of a path to directory if other files are inside it. The calls alone may not show that
+    the path is a directory."""
     if store.rows(f"SELECT 1 FROM files WHERE {_IS_FOLDER} LIMIT 1"):
         store.keep(
             "files",
@@ -127,7 +131,8 @@ _IS_FOLDER = """(kind IN ('file', 'unknown') AND name IN (SELECT rtrim(folder, '
   AND file_id NOT IN (SELECT file_id FROM uses WHERE direction > 0 AND file_id IS NOT NULL))"""
 
 
-# SQL for the same counts as in the analysis `overview`, but from folded calls.
+# This SQL computes the same counts as the analysis `overview`, but from `uses`, which has one row for many
+# calls.
 _SUMS_SQL = f"""WITH parts AS (SELECT u.count, u.time_ns, u.side, {PART} AS part
   FROM uses u JOIN calls c ON c.id = u.call_id LEFT JOIN files f ON f.file_id = u.file_id
   WHERE u.file_id IS NOT NULL OR {IO_CALLS})
@@ -145,7 +150,7 @@ def _check_names(settings: Settings) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A finding, with the candidate and rule from which it was derived."""
+    """Holds a finding, and the candidate and rule from which it was derived."""
 
     finding: Finding
     files: frozenset[str]
@@ -158,12 +163,12 @@ class _Found:
 
     @property
     def is_io(self) -> bool:
-        """Whether the finding's cost is time inside calls and not time around them."""
+        """Returns whether the finding's cost is time inside calls. Other costs are time around calls."""
         return self.candidate.wall_seconds is None or self.is_counted
 
 
 def _found(facts: Facts, asked: Sequence[Rule], usual: typical.Comparison) -> list[_Found]:
-    """Returns the findings in the order of their rules."""
+    """Runs the rules and returns their findings in the order of the rules."""
     answers = list(zip(asked, candidates_of(asked, facts), strict=True))
     telling = {rule.name for rule in asked if rule.tells_hung_calls}
     slow = [one for rule, hung in answers if rule.name in telling for one in hung]
@@ -181,20 +186,19 @@ def _found(facts: Facts, asked: Sequence[Rule], usual: typical.Comparison) -> li
 
 
 def _directions(facts: Facts) -> dict[str, str]:
-    """Maps each call that reads or writes to `read` or `write`."""
+    """Maps the name of each call that reads or writes to `read` or `write`."""
     rows = facts.rows("SELECT name, family FROM calls WHERE family IN ('read', 'write')")
     return {row["name"]: row["family"] for row in rows}
 
 
 def _metadata(slow: Sequence[Candidate], facts: Facts) -> list[Candidate]:
-    """Selects slow metadata calls. They also count for the rules that yield to the rules of slow calls,
-    because those examine metadata calls."""
+    """Returns the slow calls that are metadata calls. Rules for metadata calls leave their cost out."""
     names = {row["name"] for row in facts.rows("SELECT name FROM calls WHERE class = 'metadata'")}
     return [one for one in slow if one.call in names]
 
 
 def _without_hung(candidate: Candidate, hung: Sequence[Candidate]) -> Candidate:
-    """Returns the candidate without the cost of the calls that hung on its files."""
+    """Returns the candidate without the time of calls that hung on its files."""
     if candidate.time_ns is None or candidate.wall_seconds is not None:
         return candidate
     lost = sum(one.time_ns or 0 for one in hung if not set(one.files).isdisjoint(candidate.files))
@@ -239,15 +243,16 @@ def _locations(candidate: Candidate, facts: Facts) -> tuple[Location, ...]:
 
 
 def _advice(known: Sequence[Advice], candidate: Candidate, facts: Facts) -> tuple[Advice, ...]:
-    """Selects advice for the languages of the programs. Counters name no program, so for them the advice is
-    selected by interface."""
+    """Returns the advice that suits the languages of the candidate's programs. Counters name no program, so
+    for them the interface decides which advice suits."""
     if facts.has_calls:
         return advice_for(known, candidate, facts)
     return tuple(one for one in known if one.language in ("any", *counter_headline.spoken_by(facts)))
 
 
 def _lines(names: Sequence[str], facts: Facts) -> tuple[str, ...]:
-    """Returns the first files. Files with similar names become one pattern."""
+    """Returns the names of at most MOST_FILES files, in which files with similar names are replaced by a
+    pattern."""
     if len(names) >= LEAST_FILES or any("*" in name for name in names):
         facts.profile.need((PATTERNED,))
         names = in_lines(facts.store, names)
@@ -255,20 +260,21 @@ def _lines(names: Sequence[str], facts: Facts) -> tuple[str, ...]:
 
 
 def _cost(candidate: Candidate, facts: Facts) -> float | None:
-    """Returns the wall time of the calls at fault. In a live recording this includes the overhead of tracing
-    each call, because it disappears with the call."""
+    """Returns the wall time of the candidate's calls in seconds, or None if it is not known. For a live
+    recording this includes the overhead of tracing, which would disappear together with the calls."""
     if candidate.time_ns is None:
         return None
     return facts.wall_of(candidate.time_ns + candidate.count * facts.tracing_ns)
 
 
 def _without_symptoms(found: Sequence[_Found]) -> list[_Found]:
-    """Leaves out findings that are only a symptom of another finding on the same files."""
+    """Returns the findings without those that are only a symptom of another finding on the same files."""
     known = {rule.name: rule for rule in rules.every()}
 
     def left_by(number: int, asked: frozenset[int]) -> list[Finding]:
-        """Returns the findings to show in place of one: those that explain it, or in turn those that explain
-        these. If nothing explains it, the finding itself remains."""
+        """Returns the findings that explain the finding NUMBER. If one of these is itself explained by
+        others, the others are returned in its place. If nothing explains the finding, it is returned
+        itself."""
         first = found[number]
         one, files = first.finding, first.files
         rule, left = known[one.rule], []
@@ -279,7 +285,8 @@ def _without_symptoms(found: Sequence[_Found]) -> list[_Found]:
         return left if any(covers(other, one, rule) for other in left) else [one]
 
     def covers(other: Finding, one: Finding, rule: Rule) -> bool:
-        # The cost no longer contains the calls that hung, so what remains is not a symptom of them.
+        # The cost of this finding no longer contains calls that hung. What remains of the cost is therefore
+        # no symptom of them.
         is_judged_without = known[other.rule].tells_hung_calls and not rule.is_of_waiting
         if is_judged_without and one.severity is not Severity.NOTE:
             return False
@@ -289,8 +296,9 @@ def _without_symptoms(found: Sequence[_Found]) -> list[_Found]:
 
 
 def _fitted(found: Sequence[_Found], facts: Facts) -> list[Finding]:
-    """Limits the gains of findings: together they must not exceed the run, and those from I/O must not exceed
-    the time of I/O and the work around it. The severity follows from the limited gain."""
+    """Limits the gains of findings. Their sum must not exceed the duration of the run, and the sum of gains
+    from I/O must not exceed the time of the I/O and of the work around it. The severity is then computed from
+    the limited gain."""
     io_seconds = facts.alone_io_seconds
     charged = [one.finding for one in found if one.is_io]
     limit = None if io_seconds is None else io_seconds + sum(one.work_seconds for one in charged)
@@ -305,19 +313,20 @@ def _with_gain(one: _Found, gain: Gain | None, facts: Facts) -> Finding:
     return replace(one.finding, gain=gain, severity=severity)
 
 
-# All files are compared, not only those shown: if many files have equal cost, each rule may show other ones.
+# The sets contain all files of both findings, and not only those that a report lists. If many files have
+# equal cost, two findings may list different ones although they are about the same files.
 def _same_place(files: frozenset[str], others: frozenset[str]) -> bool:
     return not files or not others or not files.isdisjoint(others)
 
 
 def _are_opposite(one: _Found, other: _Found) -> bool:
-    """Whether one finding is about reads and the other about writes. Then neither of them explains the
-    other."""
+    """Returns whether one finding is about reads and the other about writes. Such findings do not explain
+    each other."""
     return None not in (one.direction, other.direction) and one.direction != other.direction
 
 
-# A finding is covered only by one that costs nearly as much, because a chain of causes may end with a finding
-# that is much cheaper.
+# A finding explains another only if it costs nearly as much. Otherwise a chain of explanations could replace
+# an expensive finding by a cheap one.
 def _covers(other: Finding, one: Finding, rule: Rule) -> bool:
     if one.cost_seconds is None or other.cost_seconds is None:
         return other.severity.at_least(one.severity)
@@ -327,8 +336,8 @@ def _covers(other: Finding, one: Finding, rule: Rule) -> bool:
 
 
 def _ranked(found: Sequence[Finding], known: Iterable[Rule]) -> tuple[Finding, ...]:
-    """Ranks findings by gain, with notes after all others. Within both groups, changes that should be made
-    last come last."""
+    """Sorts findings by gain, with notes after all other findings. In both groups, findings come last whose
+    change should be made after the other changes."""
     last = {rule.name for rule in known if rule.comes_last}
 
     def order(one: Finding) -> tuple[bool, bool, float, int, str]:
@@ -340,8 +349,8 @@ def _ranked(found: Sequence[Finding], known: Iterable[Rule]) -> tuple[Finding, .
 
 
 def _probes(facts: Facts) -> Iterable[Message]:
-    """Yields sentences about what the site's probes measured during the run, for the file systems that the
-    run used."""
+    """Yields sentences on the measurements of the site's probes during the run. Only the file systems that
+    the run used are included."""
     known = {mount: one.probe_store for mount, one in facts.settings.file_systems.items() if one.probe_store}
     run = facts.store.manifest
     if not known or run.clock != "epoch" or run.first_ts is None or run.last_ts is None:
@@ -349,6 +358,6 @@ def _probes(facts: Facts) -> Iterable[Message]:
     from iodock.file_system.probe.seen import during
 
     used = {row["mount_point"] for row in facts.rows("SELECT DISTINCT mount_point FROM files")} - {None}
-    # Logs of other programs do not contain the file system of a file, so all probes are used then.
+    # Logs of other tracers do not contain mount points. For them all probes are used.
     stores = {mount: folder for mount, folder in known.items() if mount in used or not used}
     return during(stores, run.first_ts, run.last_ts)

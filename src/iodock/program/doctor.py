@@ -1,4 +1,5 @@
-"""Reports what this machine allows. Each check reads one value and draws a conclusion; nothing is changed."""
+"""Reports what this machine allows iodock to do. Each check reads something and draws a conclusion. No check
+changes anything."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _CAP_SYS_PTRACE, _CAP_PERFMON, _CAP_BPF, _CAP_SYS_ADMIN = 19, 38, 39, 21
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Result of one check."""
+    """Holds the result of one check."""
 
     topic: str
     state: State
@@ -28,16 +29,16 @@ class Finding:
 
     @property
     def mark(self) -> str:
-        """The state in four letters, for a terminal."""
+        """Returns a short word for the state, of at most four letters, for a terminal."""
         return {"good": "ok", "limited": "note", "blocked": "no", "unknown": "?"}[self.state]
 
     def as_dict(self) -> dict[str, str]:
-        """The finding in a form for JSON."""
+        """Returns the finding as a dictionary for JSON."""
         return asdict(self)
 
 
 def examine(root: Path = Path("/")) -> list[Finding]:
-    """Runs all checks. ROOT: `/`, or in tests a prepared folder."""
+    """Runs all checks. ROOT is `/`, or a folder with prepared files in tests."""
     checks: tuple[Callable[[Path], Finding], ...] = (
         _kernel,
         _ptrace,

@@ -1,4 +1,4 @@
-"""The result of a diagnosis as data. It does not depend on rules, output formats or languages."""
+"""Defines the result of a diagnosis as data. It does not depend on rules, output formats or languages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ of the run's I/O."""
 
 
 class Severity(enum.Enum):
-    """Class of a finding by the share of the run that the change saves. The limits are settings
+    """Classifies a finding by the share of the run that its change would save. The limits are settings
     (`[severity]`)."""
 
     HIGH = "high"
@@ -52,17 +52,17 @@ class Severity(enum.Enum):
 
     @property
     def rank(self) -> int:
-        """Rank for sorting: 0 for `high`, 3 for `note`."""
+        """Returns a number for sorting, from 0 for `high` to 3 for `note`."""
         return list(Severity).index(self)
 
     def at_least(self, other: Severity) -> bool:
-        """Whether this is at least as severe as OTHER."""
+        """Returns whether this severity is at least as high as OTHER."""
         return self.rank <= other.rank
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A change to make, in one programming language or interface."""
+    """Describes a change to make, in one programming language or interface."""
 
     language: str
     """`any`, `C`, `C++`, `Fortran`, `Python`, `shell`, `MPI-IO`, `HDF5` or `administrator`."""
@@ -74,7 +74,8 @@ class Advice:
 
     @property
     def heading(self) -> str:
-        """Heading such as `C++` or `Python, pandas`; empty if the advice is for all."""
+        """Returns a heading such as `C++` or `Python, pandas`. It is empty if the advice is for all
+        languages."""
         if self.language == "any":
             return ""
         return self.language if self.library is None else f"{self.language}, {self.library}"
@@ -82,8 +83,8 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """The expected gain of the change, in seconds of wall time. A negative gain means that the change may
-    cost this time."""
+    """Holds the expected gain of a change, in seconds of wall time. A negative value means that the change
+    may make the run slower by this time."""
 
     low_seconds: float
     high_seconds: float
@@ -92,13 +93,13 @@ class Gain:
 
     @property
     def middle_seconds(self) -> float:
-        """Middle of the expected gain, by which findings are ranked."""
+        """Returns the middle of the expected gain in seconds, by which findings are ranked."""
         return (self.low_seconds + self.high_seconds) / 2
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The line that calls the function in which a location lies."""
+    """Describes the line that calls the function in which a location is."""
 
     place: str
     function: str | None
@@ -110,7 +111,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A line of the program from which calls of a finding were made."""
+    """Describes a line of the program from which calls of a finding were made."""
 
     place: str
     """The place as text: `solver.c:412`; without debug information it is the function, or the offset in the
@@ -130,7 +131,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One problem with its cost, its evidence, and the change that solves it."""
+    """Holds one problem with its cost, its evidence, and the change that solves it."""
 
     rule: str
     """Name of the rule, which is also the name of the pattern: `small-requests`."""
@@ -180,7 +181,7 @@ MOST_LOCATIONS = 3
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """A rule that could not run, and the reason."""
+    """Names a rule that could not run, and the reason."""
 
     rule: str
     why: Message
@@ -188,7 +189,7 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A run in a few numbers, with their interpretation."""
+    """Describes a run in a few numbers, and interprets them."""
 
     wall_seconds: float | None
     io_seconds: float | None
@@ -213,7 +214,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Diagnosis:
-    """The result of `iodock diagnose`. Findings are sorted by gain, with notes last."""
+    """Holds the result of `iodock diagnose`. Findings are sorted by gain, and notes come last."""
 
     store: str
     verdict: Verdict
@@ -227,8 +228,8 @@ class Diagnosis:
     """Data that is missing from the store: name of the loss, number, cure."""
 
     def with_texts(self, change: Callable[[str], str], store: str) -> Diagnosis:
-        """Returns the diagnosis for a store with another name. CHANGE is applied to every text that may
-        contain names, and lines of programs are removed."""
+        """Returns the diagnosis for a store with the name STORE. Applies CHANGE to every text that may
+        contain names, and removes the source lines of programs."""
 
         def scalars(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
             return {key: change(one) if isinstance(one, str) else one for key, one in values.items()}
@@ -269,7 +270,7 @@ class Diagnosis:
         )
 
     def texts(self) -> list[str]:
-        """Lists every text that may contain names."""
+        """Returns every text that may contain names."""
         found: list[str] = []
 
         def note(text: str) -> str:
@@ -285,5 +286,5 @@ class Diagnosis:
 
     @property
     def worth_changing(self) -> tuple[Finding, ...]:
-        """The findings that are more than notes."""
+        """Returns the findings that are more than notes."""
         return tuple(one for one in self.findings if one.severity is not Severity.NOTE)

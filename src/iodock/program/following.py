@@ -1,5 +1,5 @@
-"""Follows a recording in progress: sums and rates of what has been flushed so far. The recording is only
-read."""
+"""Follows a recording in progress: computes sums and rates from the data that the recorder has flushed so
+far. Does not change the recording."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEAST_NS = 800_000_000
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Operations on one file, or by one call, since the recording began."""
+    """Holds sums over the calls on one file, or over the calls of one name, since the recording began."""
 
     name: str
     calls: int
@@ -30,7 +30,7 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Recent rate per second."""
+    """Holds rates per second over the last interval between two readings."""
 
     calls: float
     metadata_calls: float
@@ -40,7 +40,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """The state of a recording at one moment. Only calls on files with a path count."""
+    """Holds the state of a recording at one moment. Only calls on files with a path count."""
 
     so_far_seconds: float | None
     """Time since the recording began, s."""
@@ -54,16 +54,17 @@ class Sight:
 
 
 class Follower:
-    """Follows the recording in the folder of a store, and changes nothing there."""
+    """Follows the recording in the folder of a store. Does not change that folder."""
 
     def __init__(self, store: Path) -> None:
-        """Raises IodockError as long as nothing of the recording can be read."""
+        """Opens the recording. Raises IodockError if the recorder has not written anything readable yet."""
         self._followed = _opened(store)
         self._before: _native.SoFar | None = None
         self._rates: Rates | None = None
 
     def look(self) -> Sight:
-        """Reads what was flushed since the last call. Raises IodockError."""
+        """Reads the data that the recorder has flushed since the last call of this method. Raises
+        IodockError."""
         try:
             now = self._followed.look(MOST)
         except _native.NativeError as error:
@@ -77,7 +78,7 @@ class Follower:
     def _note_rates(self, now: _native.SoFar) -> None:
         before = self._before
         if before is None:
-            # Rates need two looks, so the first one gives none.
+            # A rate is a difference between two readings, so the first reading gives none.
             self._before = now
             return
         if now["until_ns"] is None or before["until_ns"] is None:
@@ -96,7 +97,7 @@ class Follower:
 
 
 def is_in_progress(store: Path) -> bool:
-    """Whether a recorder is writing to this folder."""
+    """Returns whether a recorder is writing to this folder."""
     return _native.is_in_progress(store)
 
 

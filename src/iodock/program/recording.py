@@ -1,8 +1,5 @@
-"""Interface to the Rust code that records programs.
-
-This module and `iodock.cli.recording`, which uses it, import almost nothing, because imports slow down the
-recording of short programs.
-"""
+"""Calls the Rust code that records programs. This module and `iodock.cli.recording` import almost nothing at
+their start, because each import delays the recording of a short program."""
 
 from __future__ import annotations
 
@@ -30,9 +27,9 @@ _holds: dict[str, _native.StoreHold] = {}
 
 
 class RecordRefused(IodockError):
-    """Nothing was recorded. `exit_status` is what a shell would return: 127 not found, 126 not executable,
-    else 1. `in_the_way`: the reason is that an existing store could not be moved, so the program may still
-    run."""
+    """Is raised if nothing was recorded. `exit_status` is the status that a shell would return: 127 if the
+    program was not found, 126 if it is not executable, else 1. `in_the_way` is true if an existing store
+    could not be moved. In that case the program may be run without a recording."""
 
     def __init__(self, error: _native.NativeError, hint: str | None = None) -> None:
         super().__init__(str(error), hint or error.hint)
@@ -53,12 +50,12 @@ def record(
     interfaces: str = "auto",
     stacks: str = "auto",
 ) -> _native.RecordSummary:
-    """Runs a command and records it. COMPLETE: also record calls before the recorder inside a program is
-    loaded. LIGHT: count calls, in this number of bytes per process, and record this number of first accesses.
-    RANKS: those whose calls are recorded nevertheless, and whether calls of processes without a rank are
-    counted. INTERFACES: when calls of MPI-IO are recorded, too. STACKS: which frames of each call are
-    recorded. The result contains the name of the store, which may differ from the requested one. Raises
-    RecordRefused."""
+    """Runs a command and records it. With COMPLETE, the recorder also records the calls before its library is
+    loaded into the program. LIGHT makes it count calls, in this number of bytes per process, and record this
+    number of first accesses. RANKS are the ranks whose calls it records nevertheless, and whether it counts
+    calls of processes without a rank. INTERFACES decides whether it records calls of MPI-IO, too. STACKS
+    decides which frames of each call it records. The result contains the name of the store, which may differ
+    from the requested one. Raises RecordRefused."""
     _let_go(store)
     try:
         recorded = _native.record(
@@ -80,8 +77,8 @@ def record(
 
 
 def begin_counting(store: str, light: tuple[int, int]) -> list[tuple[str, str]]:
-    """Creates a store for programs that others start, and returns the environment variables that they need.
-    Raises RecordRefused."""
+    """Creates a store for programs that other processes start. Returns the environment variables that these
+    programs need. Raises RecordRefused."""
     try:
         return _native.begin_counting(store, *light)[1]
     except _native.NativeError as error:
@@ -89,7 +86,7 @@ def begin_counting(store: str, light: tuple[int, int]) -> list[tuple[str, str]]:
 
 
 def _is_store(program: str) -> str | None:
-    """Returns a hint if a store was given in place of a program."""
+    """Returns a hint if the user named a store in place of a program. Otherwise returns None."""
     from pathlib import Path
 
     if not (Path(program) / "manifest.json").is_file():
@@ -106,8 +103,8 @@ def attach(
     group: str | None = None,
     page_faults: str = "auto",
 ) -> _native.RecordSummary:
-    """Records running processes until they end, or all processes of the cgroup `group`, or until a stop
-    signal. Raises RecordRefused."""
+    """Records running processes until they end or a stop signal arrives. If GROUP is given, records all
+    processes of this cgroup instead. Raises RecordRefused."""
     _let_go(store)
     try:
         recorded = _native.attach(
@@ -126,7 +123,7 @@ def _let_go(store: str) -> None:
 
 
 def finish(store: str, progress: Callable[[int, int | None, int], None] | None = None) -> None:
-    """Makes a recording's tables from its journal. Raises IodockError; the journal remains then."""
+    """Makes a recording's tables from its journal. Raises IodockError, in which case the journal is kept."""
     try:
         _native.finish_recording(store, progress=progress)
     except _native.NativeError as error:

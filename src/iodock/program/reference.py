@@ -1,5 +1,5 @@
-"""All names with a documented meaning, collected from their declarations. `iodock explain` and the generated
-reference use them."""
+"""Collects all names that have a documented meaning from their declarations, for `iodock explain` and for the
+generated reference."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CLASSES = {
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One name and its meaning."""
+    """Holds one name and its meaning."""
 
     name: str
     group: str
@@ -43,7 +43,7 @@ class Explanation:
 
 
 def explanations() -> list[Explanation]:
-    """Returns all entries, in the order of the groups."""
+    """Returns all names with their meaning, in the order of their groups."""
     return [
         *_rules(),
         *_columns(),
@@ -58,8 +58,7 @@ def explanations() -> list[Explanation]:
 
 
 def rule_page(rule: Rule) -> list[tuple[str, str]]:
-    """Returns the manual page of a rule in English: each heading (empty for advice in any language) and its
-    text."""
+    """Returns the manual page of a rule in English, as pairs of a heading and its text."""
     advice = [(one.heading, one.message.text) for one in rule.advice]
     return [
         ("What it looks for", rule.looks_for),
@@ -81,7 +80,7 @@ def _needs(rule: Rule) -> tuple[Need, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """One setting of a rule."""
+    """Describes one setting of a rule."""
 
     name: str
     default: object
@@ -89,15 +88,15 @@ class Threshold:
 
 
 def thresholds(rule: Rule) -> list[Threshold]:
-    """Returns a rule's settings with their meaning, which is the docstring below each field."""
+    """Returns a rule's settings. The meaning of each is the text below its field in the source."""
     docs = _field_docs(rule.settings)
     fields = dataclasses.fields(rule.settings)
     return [Threshold(one.name, one.default, docs.get(one.name, "")) for one in fields]
 
 
 def _field_docs(kind: type[Any]) -> dict[str, str]:
-    """Returns the docstring below each field of a class. Python does not keep it, so it is read from the
-    source."""
+    """Returns the text below each field of a class. Python does not keep these texts, so they are read from
+    the source."""
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(body, ast.ClassDef)
     docs: dict[str, str] = {}

@@ -1,4 +1,5 @@
-"""Results of a store in Python: tables, charts and pages. They display themselves in a notebook."""
+"""Defines the results that Python users get from a store: tables, charts and pages. A notebook displays
+them."""
 
 from __future__ import annotations
 
@@ -99,7 +100,8 @@ class Result(Table):
             options["only"] = (options["only"],)
         try:
             chart = Chart(self.answer, name, ChartOptions(**options))
-            # The chart is drawn immediately, so that a wrong name raises its error here.
+            # The chart is drawn here and not on first use, so that a wrong name raises its error in this
+            # call.
             chart.altair  # noqa: B018
         except (UnknownChart, ValueError) as error:
             raise RequestError(str(error)) from None

@@ -1,4 +1,4 @@
-"""A store for Python programs: methods that return tables, and charts in a notebook."""
+"""Opens a store for Python programs. Its methods return tables, charts and findings."""
 
 from __future__ import annotations
 

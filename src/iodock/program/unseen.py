@@ -1,5 +1,5 @@
-"""Counts the calls of a run that were not recorded, and decides whether the recorded ones allow a judgement
-of its I/O."""
+"""Counts the calls of a run that were not recorded, and decides whether the recorded calls suffice for a
+judgement of its I/O."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CALLS = "opens + reads + writes + seeks + stats + syncs"
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """Calls missing from a store, according to its losses."""
+    """Describes the calls that are missing from a store, according to its losses."""
 
     calls: int
     """Number of calls known to be missing."""
@@ -40,17 +40,17 @@ class Unseen:
 
     @property
     def total(self) -> int:
-        """Number of calls of the run, as far as is known."""
+        """Returns the number of calls that the run made, as far as it is known."""
         return self.calls + self.seen
 
     @property
     def judges(self) -> bool:
-        """Whether the recorded calls suffice to say that the run's I/O is fine."""
+        """Returns whether enough calls were recorded to conclude that the run's I/O is fine."""
         return not self.uncounted and self.calls <= SMALL_SHARE * self.total
 
     @property
     def count(self) -> int | None:
-        """Number of calls that were not recorded, if it is known."""
+        """Returns the number of calls that were not recorded, or None if it is not known."""
         return None if self.uncounted else self.calls
 
 
@@ -58,14 +58,15 @@ ALL_SEEN = Unseen(0, 0, False, None)
 
 
 def hides_calls(name: str, count: int | str) -> bool:
-    """Whether a loss may prevent a judgement of a run's I/O. Its cure is then shown with every result."""
+    """Returns whether a loss may prevent a judgement of the run's I/O. If so, every result is shown together
+    with the cure for this loss."""
     if name == "before-load":
         return isinstance(count, int) and count >= MANY_PROGRAMS
     return name in HIDES_CALLS
 
 
 def unseen_in(losses: Iterable[tuple[str, int]], seen: int) -> Unseen:
-    """Finds the missing calls from losses by name and count, in a store with SEEN calls."""
+    """Computes the missing calls from LOSSES (name and count) and the number SEEN of recorded calls."""
     found = dict(losses)
     counted = {name: count for name, count in found.items() if name in COUNTED_IN_CALLS and count}
     others = [name for name, count in found.items() if name in HIDES_CALLS and count and name not in counted]
@@ -73,28 +74,28 @@ def unseen_in(losses: Iterable[tuple[str, int]], seen: int) -> Unseen:
     if before_load >= MANY_PROGRAMS and before_load * CALLS_BEFORE_LOAD > seen:
         others.append("before-load")
     by_count = sorted(counted, key=lambda name: -counted[name])
-    # The losses without a number may be of any size, but a number is more informative, so a loss with one is
-    # preferred.
+    # Losses without a number may be large or small. If the counted losses alone prevent a judgement, the
+    # largest of them is named, because its number tells the user more.
     missing = sum(counted.values())
     names = by_count + others if missing > SMALL_SHARE * (missing + seen) else others + by_count
     return Unseen(missing, seen, bool(others), names[0] if names else None)
 
 
 def unseen_of(store: Store) -> Unseen:
-    """Finds the missing calls of a store."""
+    """Computes the missing calls of a store."""
     manifest = store.manifest
     losses = ((loss.name, loss.count) for loss in manifest.losses)
     return unseen_in(losses, _counted(store) if manifest.is_light else int(manifest.source.get("calls") or 0))
 
 
 def _counted(store: Store) -> int:
-    """Number of calls that a light recording counted, without details of each."""
+    """Returns the number of calls that a light recording counted but did not record."""
     (found,) = store.rows(f"SELECT CAST(coalesce(sum({_CALLS}), 0) AS BIGINT) AS n FROM profiles")
     return int(found["n"])
 
 
 def says(unseen: Unseen) -> Message:
-    """The sentence that is shown instead of a judgement."""
+    """Returns the sentence that is shown instead of a judgement."""
     other_way = unseen.largest in _ANOTHER_WAY
     if unseen.calls > SMALL_SHARE * unseen.total:
         values = {"unseen": unseen.calls, "calls": unseen.total}

@@ -1,5 +1,5 @@
-"""The list of all analyses: the modules of this folder that declare one, and the entry points
-`iodock.analyses`."""
+"""Finds all analyses: the modules of this folder that declare one, and the analyses that plugins declare as
+entry points `iodock.analyses`."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _NOT_ANALYSES = {"base", "counters"}
 
 
 def names() -> tuple[str, ...]:
-    """Names of all analyses. The modules are not imported for this, because each is named after its
-    analysis."""
+    """Returns the names of all analyses. It does not import the modules, because each module has the name of
+    its analysis."""
     own = {module.name for module in pkgutil.iter_modules(__path__)} - _NOT_ANALYSES
     outside = {point.name for point in plugins("iodock.analyses")}
     ranked = {name: place for place, name in enumerate(_ORDER)}
@@ -51,14 +51,14 @@ def names() -> tuple[str, ...]:
 
 
 def listed() -> tuple[str, ...]:
-    """Names of the analyses that are listed for users. The others exist for the report, but can be requested,
-    too."""
+    """Returns the names of the analyses that the help lists. The others are made for the report, but users
+    can request them, too."""
     return tuple(name for name in names() if not find(name).hidden)
 
 
 @cache
 def find(name: str) -> Analysis:
-    """Returns the analysis of this name. Raises RequestError."""
+    """Returns the analysis of this name. Raises RequestError if there is none."""
     if name in {module.name for module in pkgutil.iter_modules(__path__)} - _NOT_ANALYSES:
         found: Analysis = import_module(f"{__name__}.{name}").ANALYSIS
         return _of_calls(_in_order(found))
@@ -70,7 +70,8 @@ def find(name: str) -> Analysis:
 
 
 def _in_order(analysis: Analysis) -> Analysis:
-    """Makes an analysis return its rows in the requested order."""
+    """Returns the analysis with a `run` that also sorts the rows as requested, if the analysis has no
+    ordering of its own."""
     if analysis.orders:
         return analysis
     has_top = any(option.name == "top" for option in analysis.options)
@@ -83,7 +84,8 @@ def _in_order(analysis: Analysis) -> Analysis:
 
 
 def _of_calls(analysis: Analysis) -> Analysis:
-    """Makes an analysis raise RequestError for a kind of store that it does not support."""
+    """Returns the analysis with checks that raise RequestError for a kind of store that it does not
+    support."""
     need = partial(_check, analysis)
     stream = None if analysis.stream is None else _guarded(analysis.stream, need)
     return replace(analysis, run=_guarded(analysis.run, need), stream=stream)

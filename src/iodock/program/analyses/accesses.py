@@ -67,7 +67,8 @@ ROWS = """SELECT e.ts, e.dur, p.pid, p.tid, c.name AS call, n.name AS file,
 
 
 def rows_sql(selection: Selection) -> str:
-    """SQL with one row per call and chosen end, in the order in which calls ended."""
+    """Returns the SQL for one row per call and chosen file, sorted by the time at which calls ended. A call
+    on two files has two rows."""
     return f"""{ROWS} FROM events e {selection.joins}
   LEFT JOIN processes p ON p.utid = e.utid LEFT JOIN calls c ON c.id = e.call_id
   LEFT JOIN errnos x ON x.id = e.errno_id LEFT JOIN files n ON n.file_id = e.file_id {selection.where}"""
@@ -75,7 +76,7 @@ def rows_sql(selection: Selection) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The SQL that gives the rows, their columns, and the notes for the answer."""
+    """Holds the SQL that gives the rows, the columns of these rows, and the notes for the answer."""
 
     sql: str
     columns: tuple[Column, ...]
@@ -83,14 +84,15 @@ class _Rows:
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns all rows at once."""
+    """Returns the answer with all rows in memory. `stream` returns the same rows in batches."""
     rows = _rows(store, asked)
     table = store.reader(_chosen_sql(rows, asked)).read_all()
     return _answer(store, asked, table, rows)
 
 
 def _rows(store: Store, asked: Request) -> _Rows:
-    """Returns the rows of calls. In a store of counters, they are the single accesses that it has."""
+    """Returns the SQL for the rows: all calls, or, in a store of counters, the single accesses that it
+    contains."""
     if store.manifest.profiles_only:
         sql, notes = counters.rows_sql(store, asked, COLUMNS)
         return _Rows(sql, counters.columns(COLUMNS), notes)
@@ -99,7 +101,7 @@ def _rows(store: Store, asked: Request) -> _Rows:
 
 
 def _chosen_sql(rows: _Rows, asked: Request) -> str:
-    """SQL for the requested rows in the requested order."""
+    """Returns the SQL for the rows, sorted and limited as the options `sort` and `top` say."""
     order, top = order_sql(rows.columns, asked.options), asked.options["top"]
     sql = rows.sql
     if order:
@@ -116,7 +118,7 @@ def _answer(store: Store, asked: Request, table: pa.Table, rows: _Rows) -> Answe
 
 
 def stream(store: Store, asked: Request) -> Stream:
-    """Returns the rows batch by batch, so that there may be any number of rows."""
+    """Returns an answer whose rows are read in batches, so that the rows need not fit into memory."""
     rows = _rows(store, asked)
     sql = _chosen_sql(rows, asked)
     names = [column.name for column in rows.columns]

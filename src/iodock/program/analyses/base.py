@@ -1,4 +1,5 @@
-"""Defines analyses: a header that declares options and columns, and a function from store to answer."""
+"""Defines analyses. An analysis declares its options and columns, and has a function that computes an answer
+from a store."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ OptionType = Literal["int", "flag", "seconds", "keys", "choice", "column"]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of one analysis, on the command line and in Python."""
+    """Declares an option of one analysis. It is available on the command line and as a keyword argument in
+    Python."""
 
     name: str
     """Name with underscores; on the command line it is `--NAME` with hyphens."""
@@ -41,7 +43,7 @@ TOP = Option("top", "int", None, "only the first N rows")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request to an analysis: filters and the analysis's own options, complete with defaults."""
+    """Holds one request to an analysis: the filters, and a value for every option of the analysis."""
 
     filters: Filters
     options: Mapping[str, Any]
@@ -51,7 +53,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """One analysis. It makes a table from a store, and documents every column."""
+    """Describes an analysis, which computes a table from a store and documents every column of it."""
 
     name: str
     title: str
@@ -79,14 +81,14 @@ class Analysis:
 
     @property
     def every_option(self) -> tuple[Option, ...]:
-        """The analysis's own options, and the options that all analyses share."""
+        """Returns the analysis's own options, and `top` and `sort`, which all analyses have."""
         own = {option.name for option in self.options}
         return (*self.options, *(option for option in (TOP, SORT) if option.name not in own))
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """An answer whose rows come in batches; `head` is the answer with an empty table."""
+    """Holds an answer whose rows are read in batches. `head` is the answer with an empty table."""
 
     head: Answer
     batches: Callable[[], pa.RecordBatchReader]
@@ -97,7 +99,8 @@ class Stream:
 
 
 def request(analysis: Analysis, arguments: Mapping[str, Any]) -> Request:
-    """Sorts keyword arguments into filters and options. Raises RequestError."""
+    """Sorts keyword arguments into filters and options. Raises RequestError for an unknown name or a wrong
+    value."""
     known = {option.name: option for option in analysis.every_option}
     own = {name: value for name, value in arguments.items() if name in known and value is not None}
     filters = Filters.from_mapping({name: value for name, value in arguments.items() if name not in known})
@@ -139,7 +142,8 @@ def answer(
     totals: Totals | None = None,
     keys: tuple[str, ...] = (),
 ) -> Answer:
-    """Makes an answer with all notes and losses from the manifest."""
+    """Makes an answer. It contains the notes of the selection, and the notes and losses of the store's
+    manifest."""
     notes = selection.notes if selection else ()
     return answered(analysis, title, store, asked, table, columns, notes, totals, keys)
 
@@ -155,7 +159,7 @@ def answered(
     totals: Totals | None = None,
     keys: tuple[str, ...] = (),
 ) -> Answer:
-    """Makes an answer without a selection of calls, with NOTES."""
+    """Makes an answer. It contains NOTES, and the notes and losses of the store's manifest."""
     return Answer(
         analysis=analysis,
         title=title,

@@ -86,8 +86,8 @@ _UNKNOWN = "only recordings with --backend bpf show what was loaded into the pag
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per file that was read or whose pages were loaded. With `--ranges` there is one row per
-    loaded piece."""
+    """Returns an answer with one row per file that was read or whose pages were loaded. With `--ranges` there
+    is one row per loaded part of a file."""
     selection = select(store, asked.filters.without_calls())
     came = as_events("pages", "other_file_id")
     store.keep(_BROUGHT, _chosen(came, "e.end_ts, e.bytes, e.is_written", selection))

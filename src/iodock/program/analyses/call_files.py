@@ -31,7 +31,8 @@ _COLUMNS = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns the first N files of every call, and the sum of the others."""
+    """Returns the costliest files of every call (as many as the option `top` says), and the sum of the other
+    files."""
     selection = select(store, asked.filters)
     store.keep(SUMS, sums_sql(selection))
     table = store.table(_top_sql(int(asked.options["top"]), int(asked.options["top_of_all"])))
@@ -41,7 +42,7 @@ def run(store: Store, asked: Request) -> Answer:
 
 
 def sums_sql(selection: Selection) -> str:
-    """SQL for sums by call and file. A call with both its ends in one file counts as one call there."""
+    """Returns the SQL for sums by call and file. A call whose two files are the same file counts once."""
     counted = f"NOT {selection.again_in_file}"
 
     def calls(condition: str) -> str:

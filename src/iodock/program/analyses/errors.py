@@ -17,7 +17,7 @@ _COLUMNS = tuple(column for column in MEASURES if column.name in _MEASURES)
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per call, error and file, the most frequent first."""
+    """Returns an answer with one row per call, error and file, the most frequent first."""
     if asked.filters.outcome == "succeeded":
         raise RequestError("errors are failed calls: --succeeded leaves none")
     failed = dataclasses.replace(asked, filters=dataclasses.replace(asked.filters, outcome="failed"))

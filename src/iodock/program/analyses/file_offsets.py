@@ -1,5 +1,5 @@
-"""Shows where and when each of several files was read and written. Accesses are counted in bins, so that
-there may be any number of them."""
+"""Shows where and when each of several files was read and written. Accesses are counted in cells of time and
+offset, so the answer stays small however many accesses there are."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _COLUMNS = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per file and cell of time and offset in which there was an access."""
+    """Returns an answer with one row per file and cell of time and offset that contains an access."""
     selection = select(store, asked.filters)
     where = selection.and_where(
         "e.offset_bytes IS NOT NULL", "e.direction IN (1, 2)", "e.bytes IS NOT NULL", f"{_AT} IS NOT NULL"

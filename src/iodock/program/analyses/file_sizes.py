@@ -1,4 +1,4 @@
-"""Access sizes of several files in one pass over the events, for the report."""
+"""Counts the accesses of several files by size in one pass over the events. The report uses this analysis."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _COLUMNS = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per file, direction and bin. A bin contains sizes from 2^n+1 to 2^(n+1)."""
+    """Returns an answer with one row per file, direction and bin. A bin contains the sizes from 2^n+1 to
+    2^(n+1) bytes."""
     selection = select(store, asked.filters)
     table = store.table(f"""WITH b AS (
   SELECT e.file_id, e.direction, e.bytes AS size, count(*) AS n, sum(e.dur) AS time

@@ -1,4 +1,5 @@
-"""Reads and writes of several files over time in one pass over the events, for the report."""
+"""Shows reads and writes of several files over time in one pass over the events. The report uses this
+analysis."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ _COLUMNS = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per file and interval in which the file was read or written."""
+    """Returns an answer with one row per file and interval in which the file was read or written."""
     selection = select(store, asked.filters)
     every = int(asked.options["every"])
     first = (store.manifest.first_ts or 0) // every

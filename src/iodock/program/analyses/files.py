@@ -110,7 +110,7 @@ _ADDED_UP = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per file, the costliest first."""
+    """Returns an answer with one row per file, the costliest first."""
     if store.manifest.profiles_only:
         return counters.run(store, asked, COLUMNS)
     selection = select(store, asked.filters)
@@ -135,8 +135,9 @@ def _totals(store: Store, selection: Selection, shown: int) -> Totals:
 
 
 def _added_up(store: Store, shown: int) -> dict[str, Any]:
-    """Returns one row for all files after the first SHOWN. A call between two of them counts once. The number
-    of their processes is missing, because it can't be computed from the rows of single files."""
+    """Returns one row of sums for the files that the answer leaves out, which are those after the first
+    SHOWN. A call between two of these files counts once. The row has no number of processes, because several
+    files may have the same process."""
     shared = ", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in _OF_CALLS)
     (row,) = store.rows(
         f"""SELECT {", ".join(_sum(name) for name in _ADDED_UP)},
@@ -155,7 +156,8 @@ def _sum(name: str) -> str:
 
 
 def _shared_sql(selection: Selection) -> str:
-    """SQL for calls between two chosen files, which both files count."""
+    """Returns the SQL for calls that have two different chosen files. Each of the two files counts such a
+    call."""
     where = selection.and_where("e.side IN (2, 4)", "e.file_id <> e.other_file_id")
     ends = f"FROM events e {selection.joins} {where if not selection.one_end else 'WHERE false'}"
     return f"""WITH s AS (SELECT e.file_id, e.other_file_id, count(*) AS count, count(e.errno_id) AS failed,
@@ -165,7 +167,7 @@ FROM s JOIN file_sums a ON a.file_id = s.file_id JOIN file_sums b ON b.file_id =
 
 
 def sums_sql(selection: Selection) -> str:
-    """SQL with one row per file. A call with both ends in the same file is one call."""
+    """Returns the SQL for one row per file. A call whose two files are the same file counts once."""
     again = selection.again_in_file
     patterns = ",\n  ".join(
         f"count(*) FILTER (WHERE e.pattern = {n}) AS {name}" for n, name in _PATTERNS.items()

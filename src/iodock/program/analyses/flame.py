@@ -1,4 +1,5 @@
-"""The calls as a tree from programs over functions to calls and files: a flame graph in numbers."""
+"""Shows the calls as a tree: programs call functions, functions make calls, and calls access files. It is a
+flame graph as a table."""
 
 from __future__ import annotations
 
@@ -52,8 +53,8 @@ _SCHEMA = pa.schema(
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns a row for each frame. A frame comes before those inside it, of which the largest comes
-    first."""
+    """Returns an answer with a row for each frame. A frame comes before the frames inside it, and the largest
+    of these come first."""
     paths = paths_of(store, asked.filters, asked.options["weigh"])
     weight = paths.weights[0]
     whole = tree_of(paths)
@@ -66,7 +67,7 @@ def run(store: Store, asked: Request) -> Answer:
             "depth": depth - 1,
             "share": box.weight(weight) / total,
             "count": box.calls,
-            # If a part of a sum is unknown, the sum is unknown.
+            # If a value is missing for some calls, the sum of all is unknown and the column is empty.
             "total_time_ns": box.time_ns if "time" in known else None,
             "bytes": box.bytes if "bytes" in known else None,
         }

@@ -1,5 +1,5 @@
-"""Calls of interfaces, such as MPI-IO, HDF5 and NetCDF, and the bytes that system calls inside of them
-moved."""
+"""Lists calls of interfaces, such as MPI-IO, HDF5 and NetCDF, and the bytes that system calls moved inside
+them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ _UNKNOWN = N_(
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per call of an interface and file, those with most time first."""
+    """Returns an answer with one row per call of an interface and file, those with most time first."""
     selection = select(store, asked.filters.without_calls())
     store.keep(_CHAINS, _CHAINS_SQL)
     store.keep(_CHOSEN, _chosen(selection))
@@ -138,9 +138,9 @@ SELECT id, within, chain FROM chains"""
 
 
 def _inside() -> str:
-    """SQL for what system calls did to a file inside each call of an interface, including calls of lower
-    layers, by file and process. System calls on other files are left out: ranks also send each other
-    messages."""
+    """Returns the SQL for the system calls inside each call of an interface, summed by file and process. This
+    includes the calls of lower layers. System calls on other files are left out, because ranks also exchange
+    messages inside a call of MPI-IO."""
     return f"""WITH RECURSIVE nested AS (SELECT id, id AS outer_id, parent_id FROM interface_calls
 UNION ALL SELECT n.id, p.id, p.parent_id FROM nested n JOIN interface_calls p ON p.id = n.parent_id)
 SELECT c.interface, c.call, c.within, c.file_id, c.process, e.call_id, n.id = n.outer_id AS is_own,
@@ -208,8 +208,8 @@ def _notes(store: Store, rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _chains() -> str:
-    """SQL for calls that moved bytes and are collective or of layers above MPI-IO: the system call that moved
-    most bytes, and the number of ranks that called it."""
+    """Returns the SQL for interface calls that moved bytes and that are collective or belong to a layer above
+    MPI-IO. Each row has the system call that moved most bytes, and the number of ranks that made it."""
     return f"""WITH called AS (SELECT within, call, file_id, count(DISTINCT process) AS ranks,
     any_value(is_collective) AS is_collective FROM {_CHOSEN}
   WHERE direction > 0 AND (is_collective OR within IS NOT NULL OR interface <> 'MPI-IO') GROUP BY ALL),
@@ -225,8 +225,9 @@ GROUP BY m.within, m.call, m.file_id ORDER BY bytes DESC, file, 1, 2 LIMIT {_MOS
 
 
 def _chain_notes(one: dict[str, Any], asked: dict[tuple[str | None, str, str], int | None]) -> Iterator[str]:
-    """Yields a note on the layers and on the ranks that moved the bytes. If there are several layers, or if
-    the call is not collective, another note has the bytes that were requested of each layer."""
+    """Yields a note with the layers, and with the ranks that moved the bytes. If there are several layers, or
+    if the call is not collective, it yields a second note with the bytes that the program requested from each
+    layer."""
     calls = [*(one["within"].split(_ARROW) if one["within"] else ()), one["call"]]
     chain = _ARROW.join((*calls, one["system_call"]))
     yield _moved_note(chain, one)
@@ -243,7 +244,8 @@ def _chain_notes(one: dict[str, Any], asked: dict[tuple[str | None, str, str], i
 def _moved_note(chain: str, one: dict[str, Any]) -> str:
     file, movers, ranks = one["file"], one["movers"], one["ranks"]
     size = BYTES.text(one["bytes"] / movers)
-    # If some ranks were only counted, it is not known which of the ranks moved bytes for a collective call.
+    # If some ranks were only counted, the note must not call the other ranks aggregators, because the counted
+    # ranks may have moved bytes for the same collective call.
     if not one["is_collective"] or one["is_partial"]:
         return f"{chain}: {movers} of {ranks} processes, {size} each, {file}"
     if movers == ranks:

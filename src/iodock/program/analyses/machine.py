@@ -1,4 +1,5 @@
-"""The state of the machine while the program ran, as levels and rates. It may explain a slow period."""
+"""Shows the state of the machine while the program ran, as levels and rates. They may explain a slow
+period."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ _COLUMNS = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per series and moment. A counter's first sample has no rate and is left out."""
+    """Returns an answer with one row per series and moment. The first sample of a counter has no rate and is
+    left out."""
     every = int(asked.options["every"])
     table = store.table(f"""WITH steps AS (
   SELECT ts, source, coalesce(target, '') AS target, metric, kind, value,
@@ -63,8 +65,8 @@ ORDER BY source, target, metric, 1""")
 
 
 def with_servers(answer: Answer, servers: Servers, text: Language) -> Answer:
-    """Adds to an answer a row for each sample of a file server, other users that moved data from the machine,
-    and notes on both. If a source can't be read, a note says so."""
+    """Adds to an answer a row for each sample of a file server, rows for other users that moved data from the
+    same machine, and notes on both. Leaves out the rows that can't be read."""
     notes = [say(one, text) for one in of_run(servers)]
     try:
         found = servers.meanwhile()
@@ -83,7 +85,8 @@ def _server_rows(found: Meanwhile) -> Iterator[dict[str, Any]]:
 
 
 def _other_rows(servers: Servers, answer: Answer) -> Iterator[dict[str, Any]]:
-    """Yields the bytes of other users over the whole run, at the time of its start."""
+    """Yields rows for other users: the bytes of each user over the whole run. The rows have the time at which
+    the run started."""
     moments = answer.table.column("ts").to_pylist()
     if answer.first_ts is None or not moments:
         return

@@ -1,4 +1,4 @@
-"""Lists files that were mapped into memory, and the parts that were accessed."""
+"""Lists files that were mapped into memory, and the parts of them that were accessed."""
 
 from __future__ import annotations
 
@@ -95,7 +95,8 @@ _UNKNOWN = "page faults were not recorded, so the reads and writes in these maps
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per mapped file. With `--ranges` there is one row per piece of it that was accessed."""
+    """Returns an answer with one row per mapped file. With `--ranges` there is one row per part of a file
+    that was accessed."""
     selection = select(store, asked.filters.without_calls())
     store.keep(_SEEN, faults.steps(f"({_chosen(selection)})"))
     by_range = bool(asked.options["ranges"])

@@ -28,8 +28,8 @@ COLUMNS = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per direction, cell in which transfers begin and cell in which they end, except for
-    empty ones."""
+    """Returns an answer with one row per direction, cell in which transfers begin and cell in which they end.
+    Combinations without a transfer have no row."""
     source, where, notes = _source(store, asked)
     across, up = asked.options["time_cells"], asked.options["offset_cells"]
     store.keep("extent", extent_sql(source, where, across, up))
@@ -42,7 +42,8 @@ _PLACED = ("e.direction IN (1, 2)", "e.bytes IS NOT NULL", "e.offset_bytes IS NO
 
 
 def _source(store: Store, asked: Request) -> tuple[str, str, tuple[str, ...]]:
-    """SQL clauses FROM and WHERE for transfers `e` with a known offset, and the notes for the answer."""
+    """Returns the SQL clauses FROM and WHERE for transfers with a known offset (table alias `e`), and the
+    notes for the answer."""
     if store.manifest.profiles_only:
         notes = (*keep_traced(store, asked.filters), *keep_lowest(store))
         return f"FROM {TRACED} e", f"WHERE {' AND '.join(_PLACED)}", notes
@@ -51,7 +52,7 @@ def _source(store: Store, asked: Request) -> tuple[str, str, tuple[str, ...]]:
 
 
 def extent_sql(source: str, where: str, across: int, up: int) -> str:
-    """SQL for the origin of the grid and the size of its cells."""
+    """Returns the SQL for the origin of the grid and for the size of its cells."""
     return f"""SELECT low_ts, low_offset, greatest((high_ts - low_ts) // {across} + 1, 1) AS width,
   greatest((high_offset - low_offset) // {up} + 1, 1) AS height FROM (
   SELECT min({_TS}) AS low_ts, max({_TS}) AS high_ts, min(e.offset_bytes) AS low_offset,
@@ -59,8 +60,9 @@ def extent_sql(source: str, where: str, across: int, up: int) -> str:
 
 
 def cells_sql(source: str, where: str) -> str:
-    """SQL that counts transfers by the cell in which they begin and the cell in which they end, so that a
-    long transfer has its own row."""
+    """Returns the SQL that counts transfers by the cell in which they begin and the cell in which they end. A
+    transfer across several cells thus stays apart from transfers that begin in the same cell and end
+    there."""
     return f"""WITH g AS (SELECT ({_TS} - x.low_ts) // x.width AS at,
     (e.offset_bytes - x.low_offset) // x.height AS place,
     (e.offset_bytes + greatest(e.bytes - 1, 0) - x.low_offset) // x.height AS last, e.direction,

@@ -1,4 +1,5 @@
-"""The numbers of the verdict: duration of the run, time in I/O, kinds of I/O, and the largest costs."""
+"""Computes the numbers for the verdict: duration of the run, time in I/O, kinds of I/O, and the largest
+costs."""
 
 from __future__ import annotations
 
@@ -34,14 +35,15 @@ COLUMNS = (
     Column("read_bytes", "int", "bytes", "measure", "bytes read", importance="first"),
     Column("written_bytes", "int", "bytes", "measure", "bytes written", importance="first"),
 )
-# SQL for the kind of I/O of a call. Waiting for another process or the network is separate, because it is not
-# a cost of a file system.
+# This SQL classifies the I/O of a call. Waiting for another process or for the network is a kind of its own,
+# because it is not a cost of a file system.
 PART = f"""CASE WHEN c.family IN ({WAITING_CALLS}) OR (c.class = 'data' AND f.kind IN ({WAITED_FOR}))
     OR (c.class = 'data' AND f.kind = 'standard' AND direction = 1) THEN 'waiting' ELSE c.class END"""
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per part; `totals.total` has the numbers of the whole run and its largest costs."""
+    """Returns an answer with one row per part of the I/O. `totals.total` has the numbers of the whole run and
+    its largest costs."""
     if store.manifest.profiles_only:
         return counters.run(store, asked, COLUMNS, PARTS)
     filters = asked.filters
@@ -59,7 +61,8 @@ def run(store: Store, asked: Request) -> Answer:
 
 
 def costs_sql(selection: Selection) -> str:
-    """SQL for I/O calls summed by file, call and direction, with the part that they belong to."""
+    """Returns the SQL for I/O calls summed by file, call and direction, with the part of the I/O that they
+    belong to."""
     counted = f"NOT {selection.again}"
     return f"""WITH s AS (SELECT e.file_id, e.call_id, e.direction,
     count(*) FILTER (WHERE {counted}) AS count, count(e.errno_id) FILTER (WHERE {counted}) AS failed,
@@ -103,8 +106,8 @@ def _facts(store: Store, selection: Selection) -> dict[str, Any]:
 
 
 def _largest(store: Store) -> list[dict[str, Any]]:
-    """Returns the costliest pairs of call and file, or pattern of files: by time, or by number if no call has
-    a duration."""
+    """Returns the pairs of call and file (or name pattern of files) with most time. If no call has a
+    duration, it returns those with most calls."""
     return store.rows(
         f"""SELECT call, coalesce(pattern, file) AS file, count(DISTINCT file_id) AS file_count,
   any_value(part) AS part, CAST(sum(time) AS BIGINT) AS total_time_ns,

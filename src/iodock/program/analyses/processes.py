@@ -1,5 +1,5 @@
-"""The process tree: which process started which, the programs they ran, how they ended, and their shares of
-the I/O."""
+"""Lists the processes of a run as a tree: which process started which other, the programs that they executed,
+how they ended, and their shares of the I/O."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ COLUMNS = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per task, in the order in which tasks appeared."""
+    """Returns an answer with one row per task, in the order in which the tasks appeared."""
     if store.manifest.profiles_only:
         return counters.run(store, asked, COLUMNS)
     selection = select(store, asked.filters)
@@ -60,7 +60,7 @@ def run(store: Store, asked: Request) -> Answer:
 
 
 def rows_sql(selection: Selection, asked: Request) -> str:
-    """SQL for tasks with their programs and their share of the calls."""
+    """Returns the SQL for tasks with the programs that they ran and their share of the calls."""
     counted = f"NOT {selection.again}"
     sums = f"""SELECT e.utid, count(*) FILTER (WHERE {counted}) AS count,
   count(e.errno_id) FILTER (WHERE {counted}) AS failed,

@@ -1,4 +1,4 @@
-"""Counters from Darshan's logs. These logs have no calls."""
+"""Lists counters from Darshan's logs, which contain no calls."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _MEASURES = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per key and interface, those that took most time first."""
+    """Returns an answer with one row per key and interface, those with most time first."""
     keys, notes = _keys(asked), choose(store, asked.filters)
     table = store.table(_rows(keys))
     columns = (*(_KEYS[key] for key in keys), *_MEASURES)
@@ -60,8 +60,9 @@ def run(store: Store, asked: Request) -> Answer:
 
 
 def _keys(asked: Request) -> tuple[str, ...]:
-    """Returns the requested keys and the interface. The interface is always a key, because the same bytes
-    pass through several interfaces and must not be added up. Raises RequestError."""
+    """Returns the requested keys and the interface. The interface is always a key: the same bytes pass
+    through several interfaces, and a sum over interfaces would count them several times. Raises RequestError
+    for an unknown key."""
     for key in asked.options["by"]:
         if key not in _KEYS:
             raise RequestError(f"no such key: {key}", meant(key, tuple(_KEYS), f"keys: {', '.join(_KEYS)}"))

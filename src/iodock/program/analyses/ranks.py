@@ -1,4 +1,5 @@
-"""The ranks of an MPI program side by side: reading, writing, metadata and waiting of each."""
+"""Compares the ranks of an MPI program: the time of each rank in reading, writing, metadata calls and
+waiting."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ _CALLED, _SUMS = "calls_of_ranks", "sums_of_ranks"
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per rank. The rank with most I/O time comes first."""
+    """Returns an answer with one row per rank, the rank with most I/O time first."""
     if store.manifest.profiles_only and not store.manifest.is_light:
         store.need_no_profiles()
     filters = asked.filters
@@ -101,7 +102,7 @@ def _called(selection: Selection) -> str:
 
 
 def _sums() -> str:
-    """SQL for sums by rank, part of the I/O and direction."""
+    """Returns the SQL for sums by rank, part of the I/O and direction."""
     return f"""WITH parts AS (SELECT p.rank, p.tid <> p.pid AS is_thread, {PART} AS part, s.direction,
     s.count, s.time, s.bytes
   FROM {_CALLED} s JOIN processes p ON p.utid = s.utid JOIN calls c ON c.id = s.call_id
@@ -122,8 +123,9 @@ _TIMES = {
 
 
 def _rows(selection: Selection, called: Selection) -> str:
-    """SQL for the rows. CALLED: the selection for calls of interfaces."""
-    # A time is unknown if no call of the part has a duration, and 0 if there is no such call.
+    """Returns the SQL for the rows. CALLED is the selection for the calls of interfaces."""
+    # If no call of the rank has a duration, the time is unknown (NULL). If calls have durations but none is
+    # of this kind, it is 0.
     times = ", ".join(
         f"CASE WHEN count(time) > 0 THEN CAST(coalesce(sum(time) FILTER ({condition}), 0) AS BIGINT) END "
         f"AS {name}"

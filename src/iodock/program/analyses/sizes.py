@@ -1,4 +1,4 @@
-"""Sizes of the reads and writes."""
+"""Counts reads and writes by size."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ _CAPPED = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per direction and size bin (or exact size)."""
+    """Returns an answer with one row per direction and size, where a size is a bin or, on request, an exact
+    number of bytes."""
     if store.manifest.profiles_only:
         return counters.run(store, asked, COLUMNS)
     selection = select(store, asked.filters)
@@ -60,7 +61,8 @@ FROM exact_sizes GROUP BY 1, 2 ORDER BY 1, 2"""
 
 
 def exact_sql(selection: Selection, requested: bool) -> str:
-    """SQL for transfers by direction and exact size. A call with two ends counts as two transfers."""
+    """Returns the SQL for transfers by direction and exact size. A call that reads one file and writes
+    another (such as sendfile) counts as two transfers."""
     size = "e.requested_bytes" if requested else "e.bytes"
     where = selection.and_where("e.direction IN (1, 2)", "e.bytes IS NOT NULL", f"{size} >= 0")
     return (
@@ -70,8 +72,8 @@ def exact_sql(selection: Selection, requested: bool) -> str:
 
 
 _GUESS = "CAST(power(2, ceil(log2(size))) AS BIGINT)"
-# The logarithm is a float, so its result may be one bin off near a large power of two. The comparison
-# corrects this.
+# The logarithm is a float, so the computed bin may be the one before or after the right one for a size near a
+# large power of two. The comparisons correct this.
 BIN = f"""CAST(CASE WHEN size <= 1 THEN size WHEN size > {LARGEST_BIN} THEN {LARGEST_BIN << 1}
   WHEN size > {_GUESS} THEN {_GUESS} * 2 WHEN size <= {_GUESS} // 2 THEN {_GUESS} // 2 ELSE {_GUESS} END
   AS UBIGINT)"""

@@ -30,7 +30,7 @@ _STACKS = "call_stacks"
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per stack, the costliest first."""
+    """Returns an answer with one row per stack, the costliest first."""
     keep_lines(store)
     keep_frames(store)
     selection = select(store, asked.filters)

@@ -1,4 +1,4 @@
-"""Number of calls, time and bytes, by call, file, process, or any combination of keys."""
+"""Sums calls, time and bytes by call, file, process, or any combination of keys."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ if TYPE_CHECKING:
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per key, the costliest first."""
+    """Returns an answer with one row per key, the costliest first."""
     if store.manifest.profiles_only:
         return counters.run(store, asked)
     return grouped(store, asked)
 
 
 def grouped(store: Store, asked: Request, order: tuple[str, ...] = COSTLIEST) -> Answer:
-    """Returns one row per key, in the order of an SQL expression over the measures."""
+    """Returns an answer with one row per key. ORDER is SQL expressions over the measures by which the rows
+    are sorted."""
     keys = find_keys(asked.options["by"])
     if not keys:
         raise RequestError("--by needs at least one key", f"keys: {', '.join(KEYS)}")
@@ -66,9 +67,9 @@ def grouped(store: Store, asked: Request, order: tuple[str, ...] = COSTLIEST) ->
 
 
 def _title(store: Store, asked: Request) -> str:
-    """Returns the answer's title. It says "on files with a path" only if the answer leaves out all other
-    calls. It does not leave them out if the user filters by kind or file, or if the store has only counts,
-    without files."""
+    """Returns the answer's title. The title says "on files with a path" only if the answer leaves out all
+    calls on other files. They are not left out if the user filters by kind or file, or if the store has only
+    counts and therefore no files."""
     filters = asked.filters
     any_call = store.manifest.counts_only or filters.kind or filters.file
     return N_("Calls by {keys}") if any_call else N_("Calls on files with a path by {keys}")

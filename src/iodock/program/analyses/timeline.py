@@ -1,4 +1,4 @@
-"""Calls and bytes per interval of time."""
+"""Shows calls and bytes per interval of time."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ COLUMNS = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per interval from the first to the last. Empty intervals have zeros."""
+    """Returns an answer with one row per interval, from the first to the last. Intervals without calls have
+    zeros."""
     if store.manifest.profiles_only:
         return counters.run(store, asked, COLUMNS)
     every = asked.options["every"]
@@ -88,8 +89,8 @@ def run(store: Store, asked: Request) -> Answer:
 
 
 def intervals_sql(selection: Selection, every: int) -> str:
-    """SQL for calls by the interval in which they end. Their bytes are distributed over the intervals in
-    which they ran."""
+    """Returns the SQL that counts each call in the interval in which it ended, and distributes its bytes over
+    the intervals in which it ran."""
     source = f"FROM events e {selection.joins} {selection.and_where(f'{END} IS NOT NULL')}"
     return f"""WITH cells AS MATERIALIZED ({cells_sql(source, every, again=selection.again)}),
 counted AS (SELECT slot, {ended_sums()},
@@ -122,7 +123,7 @@ FROM events e {selection.joins} {selection.and_where(f"{END} IS NOT NULL")}"""
 
 
 def filled_sql(durations: bool, every: int) -> str:
-    """SQL for every interval in order. Empty intervals have zeros."""
+    """Returns the SQL for every interval in order. Intervals without calls have zeros."""
     names = [column.name for column in COLUMNS if column.name != "ts"]
     sums = ", ".join(
         f"CAST(NULL AS BIGINT) AS {name}"

@@ -1,4 +1,5 @@
-"""Compares the expected with the actual volume: the size of each file, and how many times it was moved."""
+"""Compares the number of bytes that a run moved with the sizes of its files, and so shows how many times each
+file was read or written."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ _MOST_REDUNDANT = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per file from or to which bytes were moved. The files with most redundant bytes come
-    first."""
+    """Returns an answer with one row per file whose bytes were read or written. The files with most redundant
+    bytes come first."""
     selection = select(store, asked.filters)
     store.keep(
         "volumes",

@@ -1,4 +1,4 @@
-"""Compares runs before and after a change, or of a fast and a slow day."""
+"""Compares runs before and after a change, or runs of a fast and a slow day."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def compare(
     every_file: bool = False,
     by_pattern: bool = True,
 ) -> Comparison:
-    """Returns the changes between the stores BEFORE and the stores AFTER, one or more of each. PER: unit of
-    work, as in `--per`. EVERY_FILE: add the table of all files. BY_PATTERN: files with similar names share a
-    row. Raises StoreError, QueryError, RequestError."""
+    """Returns the changes between the stores BEFORE and the stores AFTER. There are one or more stores on
+    each side. PER is the unit of work, as in `--per`. EVERY_FILE adds the table of all files. With
+    BY_PATTERN, files with similar names share a row. Raises StoreError, QueryError or RequestError."""
     chosen = settings or load()
     check(per)
     _check_distinct("before", before)
     _check_distinct("after", after)
-    # The same store may be on both sides.
+    # The same store may be on both sides, but needs to be read only once.
     paths = list(dict.fromkeys((*before, *after)))
-    # Stores are read in parallel, because the engine runs without Python's lock, and one store would leave a
-    # core idle.
+    # Stores are read in parallel: DuckDB runs without Python's lock, and reading one store would leave cores
+    # idle.
     with ThreadPoolExecutor(STORES_AT_ONCE) as pool:
         read = dict(zip(paths, pool.map(lambda path: sums_of(path, chosen), paths), strict=True))
     sides = [read[path] for path in before], [read[path] for path in after]
@@ -57,7 +57,8 @@ def compare(
 
 
 def _check_distinct(side: str, stores: Sequence[str]) -> None:
-    """Checks that no run is given twice. A copy of a run would hide how much runs differ."""
+    """Raises RequestError if a side contains the same run twice. A copy of a run would make the spread of the
+    runs seem smaller than it is."""
     seen: dict[str, str] = {}
     for store in stores:
         place = os.path.realpath(store)
@@ -111,7 +112,8 @@ def _compared(
 
 
 def _time(before: Sequence[RunSums], after: Sequence[RunSums]) -> tuple[str | None, list[bool]]:
-    """Returns the kind of all times, if they are comparable, and which runs have such times."""
+    """Returns the kind of all times (`elapsed` or `system-cpu`), or None if they are not comparable. Also
+    returns for each run whether it has times of the most useful kind."""
     kinds = [run.time for run in (*before, *after)]
     kind = next((kind for kind in ("elapsed", "system-cpu") if kind in kinds), None)
     timed = [kind is not None and one == kind for one in kinds]
@@ -124,7 +126,7 @@ def _totals(
     units = (*work.before, *work.after) if work else (1.0,) * table.runs
     runs = [*before, *after]
     of_runs = {
-        # If a run has length 0, its clock is useless.
+        # A run of length 0 has a clock that is of no use, so its length counts as unknown.
         "wall_time_ns": [run.manifest.wall_ns or None for run in runs],
         "io_time_ns": [run.overview["io_time_ns"] for run in runs],
         "waiting_time_ns": [run.overview["waiting_time_ns"] for run in runs],

@@ -1,4 +1,4 @@
-"""Compares two stores of counters: what each interface and file did before and after."""
+"""Compares two stores of counters: the operations on each interface and file before and after a change."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ _Sums = dict[_Key, dict[str, Any]]
 
 
 def are_counters(stores: Sequence[str]) -> bool:
-    """Whether these are stores of counters. Raises RequestError if only some of them are, and StoreError."""
+    """Returns whether these are stores of counters. Raises RequestError if only some of them are, and
+    StoreError."""
     kinds = {}
     for path in dict.fromkeys(stores):
         with Store.open(path) as store:
@@ -49,9 +50,9 @@ def are_counters(stores: Sequence[str]) -> bool:
 
 
 def compare_counters(before: Sequence[str], after: Sequence[str], by: str, top: int | None) -> Answer:
-    """Returns a row for each interface as a whole, then for each pattern of files or file. The largest change
-    in time comes first. BY: pattern or file. Raises RequestError if there are several runs on a side,
-    StoreError and QueryError."""
+    """Returns an answer with a row for each interface as a whole, and then a row for each file or pattern of
+    files. The largest change in time comes first. BY is `pattern` or `file`. Raises RequestError if there are
+    several runs on a side, and StoreError and QueryError."""
     if len(before) > 1 or len(after) > 1:
         raise RequestError(
             "counters can be compared only for one run before and one after", "iodock diff BEFORE AFTER"
@@ -133,7 +134,7 @@ def _is_changed(row: dict[str, Any]) -> bool:
 
 
 def _by_change(row: dict[str, Any]) -> tuple[int, str]:
-    # If only one side has the file, its change is its whole time.
+    # A file that only one side has is sorted by its whole time.
     change = (row["after_total_time_ns"] or 0) - (row["before_total_time_ns"] or 0)
     return -abs(change), str(row)
 

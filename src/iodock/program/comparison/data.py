@@ -1,4 +1,5 @@
-"""Result of a comparison of two runs, or of several runs on each side. This module contains only data."""
+"""Defines the result of a comparison of two runs, or of several runs on each side. This module contains only
+data."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from iodock.shared.message import Message
 
 
 class Sureness(enum.Enum):
-    """What can be concluded from the runs about a difference."""
+    """Lists the conclusions that the runs allow about a difference."""
 
     SAME = "same"
     """There is no difference in any run."""
@@ -32,7 +33,8 @@ class Sureness(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One quantity before and after the change: its value in each run, in the unit that its name gives."""
+    """Holds the values of one quantity in each run before and after the change. The name of the quantity
+    contains the unit."""
 
     before_runs: tuple[float | None, ...]
     after_runs: tuple[float | None, ...]
@@ -42,29 +44,32 @@ class Change:
 
     @property
     def before(self) -> float | None:
-        """Median of the runs before; None: no run knows the value."""
+        """Returns the median of the runs before the change, or None if it is not known for any run."""
         return middle(self.before_runs)
 
     @property
     def after(self) -> float | None:
-        """Median of the runs after; None: no run knows the value."""
+        """Returns the median of the runs after the change, or None if it is not known for any run."""
         return middle(self.after_runs)
 
     @property
     def difference(self) -> float | None:
-        """Median after the change minus median before it."""
+        """Returns the median after the change minus the median before it, or None if one of them is not
+        known."""
         before, after = self.before, self.after
         return None if before is None or after is None else after - before
 
     @property
     def ratio(self) -> float | None:
-        """Median after the change divided by median before it; None if that was 0."""
+        """Returns the median after the change divided by the median before it. Returns None if one is not
+        known or the median before is 0."""
         before, after = self.before, self.after
         return None if before is None or after is None or before == 0 else after / before
 
     @property
     def spread(self) -> float | None:
-        """Half the range of the runs, as a share of their median, on the side with the larger spread."""
+        """Returns half the range of the runs as a share of their median, for the side on which this is
+        larger. Returns None if it is not known for any side."""
         spreads = [_spread(side) for side in (self.before_runs, self.after_runs)]
         return max((one for one in spreads if one is not None), default=None)
 
@@ -76,7 +81,7 @@ def _spread(values: Sequence[float | None]) -> float | None:
 
 
 def middle(values: Sequence[float | None]) -> float | None:
-    """Returns the median of the known values; None if none is known."""
+    """Returns the median of the known values, or None if no value is known."""
     known = [value for value in values if value is not None]
     return median(known) if known else None
 
@@ -87,7 +92,7 @@ MEASURES = ("total_time_ns", "count", "failed", "read_bytes", "written_bytes")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A call, a kind of I/O, or a file (or the files of a name pattern), before and after."""
+    """Holds the changes of a call, a kind of I/O, a file, or all files of a name pattern."""
 
     name: str
     changes: Mapping[str, Change]
@@ -103,7 +108,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The first rows of a ranking, the sum of the others, and the sum of all."""
+    """Holds the first rows of a ranking, the sum of the other rows, and the sum of all rows."""
 
     rows: tuple[Row, ...]
     other: Row | None
@@ -117,7 +122,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Files that changed by too little to be called faster or slower."""
+    """Describes the files that changed by too little to be called faster or slower."""
 
     files: int
     change: Change
@@ -131,7 +136,8 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class LineChange:
-    """Change of one line of the program. The line may have moved."""
+    """Holds the change of one source line of the program. The line may have another number after the
+    change."""
 
     file: str
     """Name of the source file, without its folder."""
@@ -144,7 +150,7 @@ class LineChange:
 
 @dataclass(frozen=True, slots=True)
 class SizeChange:
-    """Change of the accesses of one size class."""
+    """Holds the change in the number and time of accesses of one size class."""
 
     direction: str
     """`read` or `write`."""
@@ -156,7 +162,7 @@ class SizeChange:
 
 @dataclass(frozen=True, slots=True)
 class FindingChange:
-    """A finding that disappeared, is new, or remains, or that only one side can detect."""
+    """Describes a finding that disappeared, is new or remains, or whose rule could run on one side only."""
 
     state: str
     """`gone`, `new`, `still`; `unseen` if the rule could not run on the side without the finding."""
@@ -170,7 +176,8 @@ class FindingChange:
 
     @property
     def finding(self) -> Finding:
-        """The finding as it is after the change, or else as it was before."""
+        """Returns the finding in a run after the change. If no such run has it, returns the finding before
+        the change."""
         found = self.after or self.before
         assert found is not None
         return found
@@ -178,7 +185,7 @@ class FindingChange:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A note on a fact that may explain or distort the numbers."""
+    """Holds a note on a fact that may explain or distort the numbers."""
 
     kind: str
     """`work`, `durations`, `capture`, `clock`, `losses`, `end`, `machine`, `runs` or `program`."""
@@ -187,8 +194,8 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The unit of work by which numbers are divided, so that runs with different amounts of work can be
-    compared."""
+    """Describes the unit of work by which numbers are divided. It makes runs comparable that did different
+    amounts of work."""
 
     name: str
     """Name of the unit, such as `records`, `files`, `MiB`: singular or plural as the user wrote it."""
@@ -199,7 +206,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class RunLabel:
-    """One of the runs that were compared."""
+    """Describes one of the runs that were compared."""
 
     store: str
     command: str
@@ -210,7 +217,7 @@ class RunLabel:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of `iodock diff`."""
+    """Holds the result of `iodock diff`."""
 
     before: tuple[RunLabel, ...]
     after: tuple[RunLabel, ...]

@@ -15,8 +15,8 @@ from iodock.program.findings import Finding
 
 @dataclass
 class _Group:
-    """Findings that count as the same one, because they have the same rule and at least one file in
-    common."""
+    """Holds findings of several runs that count as the same finding, because they have the same rule and at
+    least one file in common."""
 
     rule: str
     files: set[str]
@@ -27,8 +27,8 @@ class _Group:
 def finding_changes(
     before: Sequence[RunSums], after: Sequence[RunSums], work: Work | None
 ) -> tuple[FindingChange, ...]:
-    """Lists new findings first, then those that disappeared, then those that remain. Each of these groups is
-    sorted by cost."""
+    """Returns the changes of findings: first new findings, then those that disappeared, those that could be
+    detected on one side only, and those that remain. Each of these groups is sorted by cost."""
     runs = [*before, *after]
     units = (*work.before, *work.after) if work else (1.0,) * len(runs)
     changes = [_change(group, runs, len(before), units) for group in _grouped(runs)]
@@ -53,14 +53,14 @@ def _grouped(runs: Sequence[RunSums]) -> list[_Group]:
 
 
 def _group_of(finding: Finding, groups: list[_Group], taken: set[int]) -> _Group:
-    """Returns the group that FINDING belongs to. If there is none, a new group is added to GROUPS."""
+    """Returns the group that FINDING belongs to. If there is none, adds a new group to GROUPS."""
     places = _places(finding)
     same = [group for group in groups if group.rule == finding.rule]
     for group in same:
         if group.files & places or (not group.files and not places):
             return group
-    # If the other run has only one finding of the rule, it is the same finding, even if its files have other
-    # names.
+    # A finding without files has nothing by which it could be compared. If there is only one group with its
+    # rule, and no finding of the same run is in it, the finding belongs to that group.
     free = [group for group in same if id(group) not in taken]
     if len(same) == len(free) == 1 and not places:
         return free[0]
@@ -69,7 +69,7 @@ def _group_of(finding: Finding, groups: list[_Group], taken: set[int]) -> _Group
 
 
 def _places(finding: Finding) -> set[str]:
-    """Names of the finding's files without the parts that vary from run to run."""
+    """Returns the names of the finding's files without the parts that vary from run to run."""
     return {_starred(name) for name in finding.files}
 
 
@@ -104,8 +104,8 @@ def _silent(run: RunSums) -> set[str]:
 
 
 def _state(group: _Group, runs: Sequence[RunSums], first: int, seen: tuple[int, int]) -> str:
-    """Returns the state of a finding. If less than half of a side's runs have the finding, it counts as
-    absent there."""
+    """Returns the state of a finding. If fewer than half of the runs of a side have the finding, it counts as
+    absent on that side."""
     is_before, is_after = 2 * seen[0] >= first, 2 * seen[1] >= len(runs) - first
     if is_before and is_after:
         return "still"

@@ -12,8 +12,8 @@ from iodock.program.store.engine import Engine
 
 
 def fold_into_patterns(engine: Engine, before: Sequence[RunSums], after: Sequence[RunSums]) -> None:
-    """Replaces the keys of files that share a pattern in one of the runs by one key, in `keyed` and `keys`. A
-    file that is alone in its pattern keeps its name."""
+    """Replaces the keys of files that share a pattern in one of the runs by one key, in the tables `keyed`
+    and `keys`. A file that is the only one with its pattern keeps its own key and name."""
     runs = [*before, *after]
     engine.bring("named", pa.concat_tables([_numbered(run.files, at) for at, run in enumerate(runs)]))
     engine.keep("patterned", patterns_sql("named", "run"))

@@ -1,4 +1,4 @@
-"""The runs' calls, summed by file, call or kind of I/O. Each quantity has a value for each run."""
+"""Sums the calls of the runs by file, call or kind of I/O. Each quantity has one value for each run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ elsewhere."""
 MOST_CALLS_OF_FILE = 3
 _NAMED = """SELECT t.*, k.name, k.matched, k.files_before, k.files_after
 FROM {source} t LEFT JOIN keys k ON k.key_id = t.key_id"""
-# Names are looked up only for the rows that are shown, because the look-up is slow for many files.
+# Names are looked up only for the rows that the answer shows, because a look-up for many files is slow.
 _FILES = "greatest(coalesce(k.files_before, 0), coalesce(k.files_after, 0))"
 _COUNTED = f"""SELECT count(*) AS of, CAST(coalesce(sum({_FILES}), 0) AS BIGINT) AS files
 FROM ranked t LEFT JOIN keys k ON k.key_id = t.key_id"""
@@ -32,7 +32,8 @@ _TELLING_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The calls of all runs in one engine, with matched files."""
+    """Holds the calls of all runs in one database, in which equal files of different runs have the same
+    key."""
 
     engine: Engine
     before: int
@@ -46,12 +47,13 @@ class Table:
 
     @property
     def ranking(self) -> str:
-        """Name of the measure that ranks the rows: time, or calls if times are not comparable."""
+        """Returns the name of the measure by which rows are ranked: time, or number of calls if times are not
+        comparable."""
         return "total_time_ns" if all(self.timed) else "count"
 
     def change(self, values: Sequence[float], measure: str = "count") -> Change:
-        """Makes a change from a quantity's value in each run, with its significance. Times that are not known
-        are left out."""
+        """Computes a change and its significance from a quantity's value in each run. Times that are not
+        known are left out."""
         known: list[float | None] = [
             value if measure != "total_time_ns" or timed else None
             for value, timed in zip(values, self.timed, strict=True)
@@ -59,7 +61,7 @@ class Table:
         return change(known[: self.before], known[self.before :])
 
     def row(self, name: str, found: Mapping[str, Any], **more: Any) -> Row:
-        """Makes a row from the columns that FOUND has for each measure and run."""
+        """Makes a row from FOUND, which has a column such as `count_0` for each measure and run."""
         changes = {
             measure: self.change([found[f"{measure}_{run}"] for run in range(self.runs)], measure)
             for measure in MEASURES
@@ -76,8 +78,8 @@ def table_of(
     least: float,
     by_pattern: bool,
 ) -> Table:
-    """Loads the runs' sums into ENGINE as `cells`: key_id, call, class, part, run, and `MEASURES` per unit of
-    work. BY_PATTERN: files with similar names have one key."""
+    """Loads the runs' sums into ENGINE as the table `cells`: key_id, call, class, part, run, and `MEASURES`
+    per unit of work. With BY_PATTERN, files with similar names have the same key."""
     runs = [*before, *after]
     match_files(engine, before, after)
     if by_pattern:
@@ -101,7 +103,8 @@ def _numbered(sums: pa.Table, number: int) -> pa.Table:
 
 
 def _columns(table: Table) -> str:
-    """SQL for columns such as `count_0`: one for each measure and run, with the sum of that run."""
+    """Returns the SQL for columns such as `count_0`. There is one for each measure and run, with the sum of
+    that run."""
     return ", ".join(
         f"coalesce(sum({measure}) FILTER (WHERE run = {run}), 0) AS {measure}_{run}"
         for measure in MEASURES
@@ -110,7 +113,7 @@ def _columns(table: Table) -> str:
 
 
 def _summed_columns(table: Table) -> str:
-    """SQL for the same columns as `_columns`, summed over rows."""
+    """Returns the SQL that sums the columns of `_columns` over several rows."""
     names = (f"{measure}_{run}" for measure in MEASURES for run in range(table.runs))
     return ", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in names)
 
@@ -121,13 +124,14 @@ def _folded(table: Table, by: str, where: str = WORKING) -> str:
 
 
 def _medians(table: Table) -> tuple[str, str]:
-    """SQL for the medians before and after of the measure that ranks the rows."""
+    """Returns the SQL for the medians before and after the change, for the measure by which rows are
+    ranked."""
     names = [f"{table.ranking}_{run}" for run in range(table.runs)]
     return _median(names[: table.before]), _median(names[table.before :])
 
 
 def _difference(table: Table) -> str:
-    """SQL for the median after minus the median before."""
+    """Returns the SQL for the median after the change minus the median before it."""
     before, after = _medians(table)
     return f"({after} - {before})"
 
@@ -137,9 +141,9 @@ def _median(names: Sequence[str]) -> str:
 
 
 def _rank_files(table: Table) -> None:
-    """Creates `by_file_call` and `by_file` with the column `difference`. `by_file` also has `weight`, the
-    larger of what the file's calls gained and lost: a file whose calls changed in opposite directions is
-    listed, too."""
+    """Creates the tables `by_file_call` and `by_file`, both with the column `difference`. `by_file` also has
+    `weight`, which is the larger of two sums over the file's calls: the increases and the decreases. A file
+    whose calls changed in opposite directions thus has a weight, too."""
     engine, difference = table.engine, _difference(table)
     by_call = _folded(table, "key_id, call")
     engine.keep("by_file_call", f"SELECT *, {difference} AS difference FROM ({by_call}) t")
@@ -152,7 +156,8 @@ FROM by_file_call GROUP BY key_id) t""",
 
 
 def _find_noise(table: Table) -> None:
-    """Creates `noise`: keys of files that differ by too little, or by no more than the spread of the runs."""
+    """Creates the table `noise` with the keys of files whose difference is too small, or within the spread of
+    the runs."""
     engine, (before, after) = table.engine, _medians(table)
     little = f"weight < greatest({table.least!r}, {NOISE_SHARE} * greatest({before}, {after}))"
     engine.keep(
@@ -174,7 +179,7 @@ WHERE difference <> 0 AND NOT EXISTS (SELECT 1 FROM noise n WHERE n.key_id = f.k
 
 
 def noise(table: Table) -> Noise:
-    """Returns sums over the files of `noise`."""
+    """Returns the number of files in the table `noise`, and the sum of their changes."""
     found = table.engine.rows(
         f"""SELECT {_summed_columns(table)}, CAST(coalesce(sum({_FILES}), 0) AS BIGINT) AS files
 FROM by_file t JOIN noise n ON n.key_id = t.key_id LEFT JOIN keys k ON k.key_id = t.key_id"""
@@ -184,13 +189,13 @@ FROM by_file t JOIN noise n ON n.key_id = t.key_id LEFT JOIN keys k ON k.key_id 
 
 
 def totals(table: Table) -> Mapping[str, Change]:
-    """Returns sums over all calls that do not wait."""
+    """Returns sums over all calls that do not wait for another process or the network."""
     (found,) = table.engine.rows(_folded(table, ""))
     return table.row("", found).changes
 
 
 def parts(table: Table) -> tuple[Row, ...]:
-    """Returns sums by kind of I/O."""
+    """Returns one row of sums for each kind of I/O."""
     rows = table.engine.rows(_folded(table, "part", "true"))
     order = ("data", "metadata", "seek", "sync", "map", "other", "waiting")
     rows.sort(key=lambda row: order.index(row["part"]))
@@ -198,21 +203,21 @@ def parts(table: Table) -> tuple[Row, ...]:
 
 
 def calls(table: Table, most: int) -> Listing:
-    """Lists calls, those that changed most first."""
+    """Returns the calls that changed most."""
     source = f"SELECT *, call AS name, {_difference(table)} AS difference FROM ({_folded(table, 'call')}) t"
     return _listing(table, source, "abs(difference) DESC, call", most, files=False)
 
 
 def changed_files(table: Table, most: int, faster: bool) -> Listing:
-    """Lists files that take less time than before if FASTER, else more time. If times are not comparable,
-    numbers of calls are compared."""
+    """Returns the files that take less time than before if FASTER is true, and otherwise those that take more
+    time. If times are not comparable, numbers of calls are compared."""
     source = f"""SELECT * FROM by_file ANTI JOIN noise USING (key_id)
 WHERE difference {"<" if faster else ">"} 0"""
     return _listing(table, source, "weight DESC, key_id", most, files=True)
 
 
 def unchanged_files(table: Table) -> int:
-    """Number of files that did not change at all."""
+    """Returns the number of files that did not change at all."""
     (row,) = table.engine.rows(
         f"""SELECT CAST(coalesce(sum({_FILES}), 0) AS BIGINT) AS files
 FROM by_file t JOIN keys k ON k.key_id = t.key_id WHERE difference = 0"""
@@ -221,7 +226,7 @@ FROM by_file t JOIN keys k ON k.key_id = t.key_id WHERE difference = 0"""
 
 
 def every_file(table: Table) -> Iterator[Row]:
-    """Yields all files, those that changed most first."""
+    """Yields a row for each file, those that changed most first."""
     for found in table.engine.rows(f"{_NAMED.format(source='by_file')} ORDER BY weight DESC, t.key_id"):
         yield _file_row(table, found, ())
 
@@ -258,7 +263,7 @@ def _file_row(table: Table, found: Mapping[str, Any], own_calls: Sequence[Row]) 
 
 
 def _calls_of(table: Table, keys: Sequence[int]) -> dict[int, list[Row]]:
-    """Returns for each file the calls that contribute to its change."""
+    """Returns for each file the calls that contribute most to its change."""
     listed = ", ".join(map(str, keys)) or "NULL"
     found = table.engine.rows(
         f"""SELECT * FROM (SELECT *, row_number() OVER w AS place,

@@ -17,8 +17,8 @@ _TEMPORARY = r"(/tmp|/var/tmp|/dev/shm)/"
 
 
 def _six_random() -> str:
-    """Matches six letters and digits as mkstemp creates them. At least one is a digit or a capital, because
-    otherwise they may be a word."""
+    """Returns a regular expression for six random letters and digits as mkstemp creates them. At least one is
+    a digit or a capital letter, because six small letters may be a word."""
     choices = (f"[a-z]{{{at}}}[A-Z0-9][A-Za-z0-9]{{{5 - at}}}" for at in range(6))
     return f"(?:{'|'.join(choices)})"
 
@@ -36,15 +36,15 @@ any digits (pids, dates, ranks, jobs). They are replaced in this order."""
 
 
 def starred(column: str) -> str:
-    """SQL for the names in a column without the parts that vary."""
+    """Returns the SQL that replaces the varying parts of the names in a column."""
     for expression, put in VARYING:
         column = f"regexp_replace({column}, {quoted(expression)}, {quoted(put)}, 'g')"
     return column
 
 
 def match_files(engine: Engine, before: Sequence[RunSums], after: Sequence[RunSums]) -> None:
-    """Creates `keyed` (maps run and file_id to key_id) and `keys` (key_id, name, matched, files_before,
-    files_after). Runs are numbered from 0, those before the change first."""
+    """Creates the tables `keyed`, which maps run and file_id to key_id, and `keys` (key_id, name, matched,
+    files_before, files_after). Runs are numbered from 0, those before the change first."""
     runs = [*before, *after]
     engine.bring("waiting", pa.concat_tables([_files(run, at) for at, run in enumerate(runs)]))
     own = _own_names([str(run.captured.get("working_directory") or "") for run in runs])
@@ -75,8 +75,8 @@ def _files(run: RunSums, number: int) -> pa.Table:
 
 
 def _own_names(folders: Sequence[str]) -> str:
-    """SQL for names. If the runs were in different working directories, names below the run's own one begin
-    with `./`."""
+    """Returns the SQL for file names that are comparable between runs. If the runs were in different working
+    directories, names below a run's own working directory begin with `./`."""
     if len(set(folders)) == 1:
         return "name"
     cases = [
@@ -89,7 +89,7 @@ def _own_names(folders: Sequence[str]) -> str:
 
 
 def _take(engine: Engine, matched: str, column: str) -> None:
-    """Moves files from `waiting` to `matches` if their COLUMN has the same value on both sides."""
+    """Moves files from the table `waiting` to `matches` if the value in COLUMN occurs on both sides."""
     engine.keep(
         "shared",
         f'SELECT "{column}" AS key FROM waiting GROUP BY 1 HAVING bool_or(late) AND NOT bool_and(late)',
@@ -103,8 +103,8 @@ FROM waiting w JOIN shared s ON s.key = w."{column}\"""",
 
 
 def _take_the_rest(engine: Engine) -> None:
-    """Adds files that only one side has. If a starred name stands for several of their names, they get that
-    name."""
+    """Adds the files that only one side has to `matches`. If several of their names differ only in varying
+    parts, these files share one name with stars in place of these parts."""
     engine.keep(
         "shared",
         """SELECT late, star, count(DISTINCT name) AS names, any_value(name) AS name

@@ -24,7 +24,7 @@ def least_of(
     after: Sequence[RunSums],
     units: Sequence[float],
 ) -> float:
-    """Returns the smallest difference, ns per unit of work, that makes a file faster or slower. It is 0 if
+    """Returns the smallest difference, in ns per unit of work, that makes a file faster or slower. It is 0 if
     numbers of calls are compared, because these do not vary by chance."""
     if time is None:
         return 0.0
@@ -35,8 +35,8 @@ def least_of(
 
 
 def _whole(time: str, run: RunSums) -> float | None:
-    """Returns the time that shares refer to: the elapsed time. For CPU time, or if the elapsed time is not
-    known, it is the time of all calls."""
+    """Returns the time of the run, of which differences are a share, in ns. It is the elapsed time. For CPU
+    time, or if the elapsed time is not known, it is the sum over all calls."""
     wall = run.manifest.wall_ns if time == "elapsed" else None
     inside: float | None = pc.sum(run.sums.column("total_time_ns")).as_py()
     return wall or inside

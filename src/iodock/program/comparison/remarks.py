@@ -1,5 +1,5 @@
-"""Facts that may explain or distort a comparison: different capture methods, clocks, losses, machines,
-ends."""
+"""Finds facts that may explain or distort a comparison: the runs differ in the way they were recorded, in
+clocks, losses or machines, or in how they ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Runs = Sequence[RunSums]
 
 
 def remarks_on(before: Runs, after: Runs) -> Iterator[Remark]:
-    """Yields all notes on the numbers."""
+    """Yields all notes on facts that may explain or distort the numbers."""
     yield from _times(before, after)
     yield from _capture(before, after)
     yield from _clocks(before, after)
@@ -139,7 +139,8 @@ def _machines(before: Runs, after: Runs) -> Iterator[Remark]:
 
 
 def _losses(before: Runs, after: Runs) -> Iterator[Remark]:
-    """Notes losses whose numbers differ between the sides, largest difference first."""
+    """Yields notes on losses. Losses whose numbers differ between the sides come first, the largest
+    difference first."""
     names = {loss.name for run in (*before, *after) for loss in run.manifest.losses}
     counts = {name: (_lost(before, name), _lost(after, name)) for name in names}
     differing = sorted(
@@ -156,12 +157,12 @@ def _losses(before: Runs, after: Runs) -> Iterator[Remark]:
 
 
 def _lost(runs: Runs, name: str) -> int:
-    """Returns the largest number of a loss in the runs."""
+    """Returns the largest number that a loss has in any of the runs."""
     return max(sum(loss.count for loss in run.manifest.losses if loss.name == name) for run in runs)
 
 
 def _differing(before: Runs, after: Runs, key: Callable[[RunSums], str]) -> dict[str, str] | None:
-    """Returns the values of each side, unless all runs have the same one."""
+    """Returns the values of KEY on each side as texts, or None if all runs have the same value."""
     sides = [sorted({key(run) for run in side}) for side in (before, after)]
     if len({*sides[0], *sides[1]}) <= 1:
         return None

@@ -1,5 +1,5 @@
-"""Decides whether runs before and after differ by more than the spread of runs. An exact test is used,
-because there are few runs."""
+"""Decides whether the difference between runs before and after is larger than the spread of the runs. It uses
+an exact test, because approximations need more runs than there usually are."""
 
 from __future__ import annotations
 
@@ -35,30 +35,32 @@ def _sureness(before: Sequence[float], after: Sequence[float], chance: float | N
 
 
 def p_value(before: Sequence[float], after: Sequence[float]) -> float:
-    """Returns the p-value of the exact two-sided Mann-Whitney test, where equal values share their mean rank
-    (Mann and Whitney 1947, doi:10.1214/aoms/1177730491): the probability that values divided at random
-    between both sides have rank sums at least as far from the expected sum."""
+    """Returns the p-value of the exact two-sided Mann-Whitney test (Mann and Whitney 1947,
+    doi:10.1214/aoms/1177730491). Equal values share their mean rank. The p-value is the probability that a
+    random division of the values into two sides gives a rank sum that is at least as far from its expected
+    value."""
     ranks = _doubled_ranks([*before, *after])
     return _exact(tuple(sorted(ranks)), len(before), sum(ranks[: len(before)]))
 
 
 def _doubled_ranks(values: Sequence[float]) -> list[int]:
-    """Returns twice the rank of each value. It is an integer even if values share a rank."""
+    """Returns twice the rank of each value. Values that are equal share a rank, which may end in .5, so its
+    double is an integer."""
     return [sum(2 * (one < value) + (one == value) for one in values) + 1 for value in values]
 
 
 @cache
 def _exact(ranks: tuple[int, ...], size: int, found: int) -> float:
-    # `ways` has, for each SIZE, the number of ways to choose that many ranks with a given sum. Each entry is
-    # one long integer with digits of WIDTH bits.
+    # `ways[SIZE]` has, for each sum, the number of ways to choose SIZE ranks with this sum. All these numbers
+    # are packed into one long integer, with WIDTH bits for each sum.
     width = len(ranks) + 1
     ways = [1] + [0] * size
     for rank in ranks:
         for chosen in range(size, 0, -1):
             ways[chosen] += ways[chosen - 1] << (width * rank)
     counts = _digits(ways[size], width)
-    # The expected sum is sum(ranks) * size / len(ranks). Everything is multiplied by len(ranks), so that only
-    # integers occur.
+    # The expected sum is sum(ranks) * size / len(ranks). Both sides of the comparison are multiplied by
+    # len(ranks), so that all values are integers and exact.
     expected = sum(ranks) * size
     distance = abs(found * len(ranks) - expected)
     extreme = sum(count for at, count in counts if abs(at * len(ranks) - expected) >= distance)

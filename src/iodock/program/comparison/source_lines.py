@@ -1,8 +1,8 @@
 """Follows the lines of a program from one version to the next, and determines which of them changed.
 
-A line that moved is the same line: it is in the same function and makes the same calls, in the same order as
-the function's other lines. The text of a line is not stored, so a line that makes other calls counts as a new
-line.
+A line counts as the same line after it moved, if it is in the same function, makes the same calls, and has
+the same order among the function's other lines. The store does not contain the text of lines, so a line that
+makes other calls counts as a new line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Row = Mapping[str, Any]
 
 @dataclass(slots=True)
 class _Followed:
-    """One line, followed through all runs."""
+    """Holds one source line with its sums in all runs."""
 
     function: str | None
     file: str
@@ -44,8 +44,8 @@ def line_changes(
     least: float,
     most: int,
 ) -> tuple[LineChange, ...]:
-    """Returns the lines that changed by more than LEAST, the largest change first. Empty if a run does not
-    know its lines."""
+    """Returns the lines that changed by more than LEAST, the largest change first. Returns nothing if a run
+    has no information on lines."""
     runs = [*before, *after]
     if not all(run.lines for run in runs):
         return ()
@@ -56,7 +56,7 @@ def line_changes(
 
 def _change(one: _Followed, before: int, units: Sequence[float]) -> LineChange:
     def of(measure: str) -> list[float]:
-        # If a line makes no calls in a run it has no row, which counts as 0.
+        # A line that makes no calls in a run has no row. Its value then is 0.
         return [(one.rows[run][measure] if run in one.rows else 0.0) / unit for run, unit in enumerate(units)]
 
     lines = [one.rows[run]["line"] if run in one.rows else None for run in range(len(units))]
@@ -83,7 +83,8 @@ def _followed(runs: Sequence[RunSums]) -> Iterator[_Followed]:
 
 
 def _joined(known: list[_Followed], rows: Sequence[Row], run: int) -> list[_Followed]:
-    """Combines the known lines of a function with the lines of one more run, in order."""
+    """Matches the known lines of a function with its lines in one more run, and returns all of them in
+    order."""
     joined: list[_Followed] = []
     for one, row in _pairs(known, rows):
         followed = one or _Followed(row["function"], row["file"], frozenset(row["calls"])) if row else one
@@ -96,8 +97,8 @@ def _joined(known: list[_Followed], rows: Sequence[Row], run: int) -> list[_Foll
 
 
 def _pairs(known: Sequence[_Followed], rows: Sequence[Row]) -> list[tuple[_Followed | None, Row | None]]:
-    """Pairs both sequences without changing their order, so that the total cost of the pairs is as small as
-    possible."""
+    """Pairs the known lines with the lines of one more run. The pairs keep the order of both sequences, and
+    their total cost is minimal. For more than _MOST_LINES lines, the lines are paired by number."""
     if max(len(known), len(rows)) > _MOST_LINES:
         return _by_number(known, rows)
     costs = [[_GAP * at for at in range(len(rows) + 1)]]
@@ -124,8 +125,8 @@ def _pairs(known: Sequence[_Followed], rows: Sequence[Row]) -> list[tuple[_Follo
 
 
 def _cost(one: _Followed, row: Row) -> float:
-    """Returns the cost of pairing two lines. If they have no call in common, it exceeds the cost of two
-    gaps."""
+    """Returns the cost of pairing two lines. If they have no call in common, the cost exceeds that of leaving
+    both unpaired (two gaps)."""
     calls = frozenset(row["calls"])
     if not one.calls & calls:
         return 3 * _GAP

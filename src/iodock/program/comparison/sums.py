@@ -1,4 +1,5 @@
-"""The sums of one run that a comparison needs: by file and call, by size, and its diagnosis."""
+"""Collects the sums of one run that a comparison needs: by file and call, and by size. It also adds the
+diagnosis of the run."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from iodock.shared.engine.sql import quoted
 from iodock.shared.settings import Settings
 
 PLACED = f"kind IN ({', '.join(map(quoted, PATH_KINDS))})"
-# A call with two ends counts at its first end, so that sums over files are sums over calls.
+# A call on two files has two rows. Only the first one counts, so that sums over files equal sums over calls.
 _FIRST = "u.side IN (0, 1, 3)"
 _SUMS = f"""SELECT u.file_id, c.name AS call, c.class, {PART} AS part,
   CAST(coalesce(sum(u.time_ns) FILTER (WHERE {_FIRST}), 0) AS DOUBLE) AS total_time_ns,
@@ -31,7 +32,8 @@ FROM uses u JOIN calls c ON c.id = u.call_id LEFT JOIN files f ON f.file_id = u.
 WHERE u.file_id IS NOT NULL OR {IO_CALLS} GROUP BY ALL"""
 _SIZES = """SELECT direction, size_bin, CAST(sum(count) AS DOUBLE) AS count,
   CAST(sum(time_ns) AS DOUBLE) AS total_time_ns FROM transfers GROUP BY ALL"""
-# The amount of work of the run: files that existed, and the sizes of the files that it read.
+# This SQL computes the amount of work of the run: the number of files that existed, the bytes moved, and the
+# sizes of the files that the run read.
 _WORK = f"""WITH used AS (SELECT file_id, sum(count) FILTER (WHERE errno_id IS NULL) AS good,
     sum(bytes) FILTER (WHERE direction = 1) AS read, sum(bytes) FILTER (WHERE direction = 2) AS written
   FROM uses GROUP BY 1)
@@ -55,7 +57,7 @@ WHERE l.source_line IS NOT NULL AND l.file IS NOT NULL AND e.file_id IS NOT NULL
 
 @dataclass(frozen=True, slots=True)
 class RunSums:
-    """The sums of one run."""
+    """Holds the sums of one run."""
 
     name: str
     manifest: Manifest
@@ -79,18 +81,19 @@ class RunSums:
 
     @property
     def captured(self) -> Mapping[str, Any]:
-        """How the run was captured: `how`, `command` and others, as in the manifest."""
+        """Returns the part of the manifest that says how the run was captured: `how`, `command` and
+        others."""
         found: Mapping[str, Any] = self.manifest.raw.get("captured") or {}
         return found
 
     @property
     def command(self) -> str:
-        """The command line; empty if not known."""
+        """Returns the command line, or an empty text if it is not known."""
         return " ".join(map(str, self.captured.get("command") or []))
 
 
 def sums_of(path: str, settings: Settings) -> RunSums:
-    """Reads the sums of one store. Raises StoreError, QueryError."""
+    """Computes the sums of one store. Raises StoreError or QueryError."""
     with Store.open(path) as store:
         facts = facts_of(store, settings)
         diagnosis = diagnosis_of(facts)
@@ -120,6 +123,7 @@ def _lines(store: Store) -> tuple[Mapping[str, Any], ...]:
 def _time(store: Store) -> str | None:
     if store.manifest.durations:
         return "elapsed"
-    # If there are no durations, `uses` has a time only for truss -E, which reports CPU time.
+    # The store has no durations. In this case `uses` has times only if the source is truss -E, which reports
+    # CPU time.
     timed = store.rows("SELECT 1 FROM uses WHERE time_ns IS NOT NULL LIMIT 1")
     return "system-cpu" if timed else None

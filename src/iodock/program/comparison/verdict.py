@@ -1,4 +1,4 @@
-"""The comparison in a few sentences, as data. A view turns it into text."""
+"""Describes a comparison in a few sentences. They are data, which the views turn into text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_OF_IT = 0.6
 
 
 def headline(totals: Mapping[str, Change], work: Work | None) -> Message:
-    """Whether the run got faster or slower."""
+    """Returns the sentence that says whether the run became faster or slower."""
     wall = totals["wall_time_ns"]
     before, after, difference = wall.before, wall.after, wall.difference
     if before is None or after is None or difference is None:
@@ -51,8 +51,8 @@ def _text(faster: bool, is_per: bool) -> str:
 def sentences(
     totals: Mapping[str, Change], faster: Listing, slower: Listing, time: str | None
 ) -> Iterator[Message]:
-    """Yields sentences on the contribution of I/O to the change, and on the files and calls with the largest
-    gains and losses."""
+    """Yields sentences on the contribution of I/O to the change, and on the files and calls that became
+    faster or slower by the most."""
     io = totals["io_time_ns"]
     if io.before is not None and io.after is not None:
         values: dict[str, Scalar] = {"before_ns": io.before, "after_ns": io.after}
@@ -89,7 +89,7 @@ def _credit_and_blame(faster: Listing, slower: Listing) -> str:
 
 
 def _elsewhere(totals: Mapping[str, Change]) -> Iterator[Message]:
-    """Yields a sentence if something other than I/O caused the difference."""
+    """Yields a sentence if most of the difference was outside of I/O."""
     wall, rest = totals["wall_time_ns"], totals["rest_time_ns"]
     if not wall.difference or not rest.difference or wall.before is None:
         return

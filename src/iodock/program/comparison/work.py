@@ -1,4 +1,5 @@
-"""Units of work: divisors for runs that did different amounts of work, and a check whether they did."""
+"""Computes units of work, by which the numbers of a run are divided, and checks whether runs did different
+amounts of work."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _HINT = "--per records=200,320 (any name; before, after), --per files or --per b
 
 
 def work_of(asked: str | None, before: Sequence[RunSums], after: Sequence[RunSums]) -> Work | None:
-    """Returns the unit of `--per`; None for whole runs. Raises RequestError."""
+    """Returns the unit of work that `--per` names, or None for whole runs. Raises RequestError."""
     if asked is None or asked == "run":
         return None
     if asked in ("files", "bytes"):
@@ -37,7 +38,8 @@ def work_of(asked: str | None, before: Sequence[RunSums], after: Sequence[RunSum
 
 
 def check(asked: str | None) -> None:
-    """Checks that --per is a unit of work, before stores are read. Raises RequestError."""
+    """Raises RequestError if the value of `--per` is not a unit of work. This check needs no store, so a
+    wrong value is reported before stores are read."""
     if asked is not None and asked not in _UNITS and "=" not in asked:
         raise RequestError(f"--per {asked}: not a unit of work", meant(asked, _UNITS, _HINT))
 
@@ -79,7 +81,7 @@ def _given(name: str, numbers: str, before: int, after: int) -> Work:
 
 
 def unequal_work(before: Sequence[RunSums], after: Sequence[RunSums]) -> Iterator[Remark]:
-    """Yields a note if the runs seem to have done different amounts of work."""
+    """Yields a note for each sign that the runs did different amounts of work."""
     differing = [
         name
         for name in _comparable(before, after)
@@ -107,7 +109,8 @@ def unequal_work(before: Sequence[RunSums], after: Sequence[RunSums]) -> Iterato
 
 
 def _other_arguments(before: Sequence[RunSums], after: Sequence[RunSums]) -> Message | None:
-    """Returns a note if a program was started with other arguments and made many more or fewer calls."""
+    """Returns a note if the same program had other arguments after the change and made many more or fewer
+    calls. Otherwise returns None."""
     sides = [{tuple(map(str, run.captured.get("command") or ())) for run in side} for side in (before, after)]
     programs = {PurePath(command[0]).name if command else "" for side in sides for command in side}
     if len(programs) != 1 or "" in programs or {c[1:] for c in sides[0]} == {c[1:] for c in sides[1]}:
@@ -139,8 +142,9 @@ _TEXTS = {
 
 
 def _comparable(before: Sequence[RunSums], after: Sequence[RunSums]) -> list[str]:
-    """Names of the quantities that indicate the amount of work. Bytes read count only if the files' sizes are
-    not known, because reading the same data fewer times is not less work."""
+    """Returns the names of the quantities that indicate the amount of work. The number of bytes read is one
+    only if the files' sizes are not known, because a program that reads the same data fewer times does not do
+    less work."""
     sized = all(
         run.work["sized_read_bytes"] >= _KNOWN_SHARE * run.work["read_bytes"] for run in (*before, *after)
     )

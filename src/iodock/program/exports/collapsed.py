@@ -1,4 +1,4 @@
-"""Collapsed stacks, with a line for each path: `program;function;call;file weight`.
+"""Writes collapsed stacks, with a line for each path: `program;function;call;file weight`.
 
 flamegraph.pl, inferno and speedscope read this format (https://github.com/brendangregg/FlameGraph).
 """
@@ -15,7 +15,7 @@ _TAKEN = str.maketrans({";": ":", "\n": " ", "\r": " "})
 
 
 def write_collapsed(paths: Paths, out: BinaryIO) -> None:
-    """Writes only the chosen weight. Paths that have no such weight are left out."""
+    """Writes a line for each path and its chosen weight. Paths with the weight 0 are left out."""
     names = {number: frame.title.translate(_TAKEN) for number, frame in paths.frames.items()}
     lines: Counter[str] = Counter()
     for path in paths:

@@ -1,6 +1,8 @@
-"""A flame graph as an SVG file, with one box for each frame. The width of a box shows the frame's weight.
+"""Writes a flame graph as an SVG file, with one box for each frame. The width of a box shows the frame's
+weight.
 
-In a browser a click zooms, `/` searches and Escape shows all again. A viewer without scripts shows the whole.
+In a browser, a click on a box zooms in, `/` searches, and Escape returns to the whole graph. A viewer that
+does not run scripts shows the whole graph.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _STYLE = """svg{font:12px "Noto Sans","DejaVu Sans","Noto Sans CJK JP","Noto San
 
 
 def write_flame(paths: Paths, out: BinaryIO, text: Language) -> None:
-    """Writes the flame graph for the chosen weight."""
+    """Writes a flame graph whose widths show the chosen weight."""
     weight = paths.weights[0]
     whole = tree_of(paths)
     boxes = list(_laid_out(whole, weight))
@@ -40,15 +42,15 @@ def write_flame(paths: Paths, out: BinaryIO, text: Language) -> None:
 
 
 def _laid_out(whole: Box, weight: str) -> Iterator[tuple[int, int, Box]]:
-    """Yields depth, sum of the weights to the left, and box. A box comes before those inside it, which come
-    from left to right."""
+    """Yields for each box its depth, the position of its left edge (as a sum of weights), and the box itself.
+    A box comes before the boxes inside it, which come from left to right."""
     waiting = [(0, 0, whole)]
     while waiting:
         depth, start, box = waiting.pop()
         yield depth, start, box
         inside, begin = [], start
         for one in sorted(box.inside.values(), key=by_name):
-            # In an empty run the whole has the weight 0.
+            # In an empty run the root has the weight 0, so every box would pass the second condition.
             if one.weight(weight) and one.weight(weight) >= whole.weight(weight) * _LEAST_SHARE:
                 inside.append((depth + 1, begin, one))
             begin += one.weight(weight)

@@ -1,4 +1,4 @@
-"""All formats to which a run can be exported."""
+"""Lists the formats to which a run can be exported, and writes them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ __all__ = ["FORMATS", "WEIGHTS", "export"]
 def export(
     store: Store, form: str, filters: Filters, weight: str | None, out: BinaryIO, text: Language
 ) -> tuple[str, ...]:
-    """Writes the chosen calls to OUT, and returns notes about them. WEIGHT: one of WEIGHTS; the default is
-    time if it is known. Raises RequestError."""
+    """Writes the chosen calls to OUT, and returns notes about them. WEIGHT is one of WEIGHTS; by default it
+    is the time if that is known. Raises RequestError if the store has no calls, or if it does not know the
+    weight or the times that the format needs."""
     store.need_calls()
     if form == "perfetto":
         return write_perfetto(store, filters, out)

@@ -1,8 +1,9 @@
-"""A Perfetto trace. Each call is on the track of its thread and on a track of its file, with its stack.
+"""Writes a Perfetto trace. Each call is on the track of its thread and on the track of its file, with its
+stack.
 
 The format and the numbers of fields are those of
-https://github.com/google/perfetto/blob/main/protos/perfetto/trace/perfetto_trace.proto. Names and tracks are
-written here, calls in crates/iodock-perfetto.
+https://github.com/google/perfetto/blob/main/protos/perfetto/trace/perfetto_trace.proto. This module writes
+names and tracks, and crates/iodock-perfetto writes the calls.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ MOST_TRACKS = 200
 """Number of files that have tracks of their own: those with most time in calls, then those with most
 calls."""
 
-# First numbers of the ranges for ids, as in crates/iodock-perfetto/src/lib.rs.
+# Each constant is the first id of a range, as in crates/iodock-perfetto/src/lib.rs.
 _THREADS, _PROCESSES, _FILES = 1 << 40, 2 << 40, 3 << 40
 _ERRORS = _FILE_CATEGORY = 1 << 40
 _OTHER_IDS = 1 << 24
@@ -44,7 +45,8 @@ _CLASSES = "flame_classes"
 
 
 def write_perfetto(store: Store, filters: Filters, out: BinaryIO) -> tuple[str, ...]:
-    """Writes the chosen calls and returns notes. Raises RequestError if the times of calls are not known."""
+    """Writes the trace with the chosen calls, and returns notes. Raises RequestError if the times of the
+    calls are not known."""
     selection = select(store, filters)
     (known,) = store.rows(
         f"SELECT count(*) AS calls, count({_TS}) AS timed, min({_TS}) AS first {selection.from_events}"
@@ -70,18 +72,19 @@ def write_perfetto(store: Store, filters: Filters, out: BinaryIO) -> tuple[str, 
 
 
 def _packet(content: bytes) -> bytes:
-    # All packets belong to one sequence, because names are valid within a sequence.
+    # All packets belong to the same sequence. Perfetto resolves the numbers of names only within a sequence.
     return text(1, number(10, 1) + content)
 
 
 def _clocks(store: Store, first: int) -> bytes:
-    """Makes a packet which says that times are those of the epoch, if they are."""
+    """Makes a packet that says which clock the times refer to. If they refer to the epoch, it says so."""
     clocks = [_BOOTTIME] if store.manifest.clock != "epoch" else [_REALTIME, _BOOTTIME]
     return _packet(text(6, b"".join(text(1, number(1, clock) + number(2, first)) for clock in clocks)))
 
 
 def _interned(names: Iterable[bytes], cleared: bool = False) -> bytes:
-    """Makes a packet with names. CLEARED: it is the first one, so no names are known before it."""
+    """Makes a packet that assigns numbers to names. If CLEARED is true, it is the first such packet, and
+    Perfetto forgets names from before it."""
     return _packet(number(13, 1 if cleared else 2) + text(12, b"".join(names)))
 
 
@@ -102,7 +105,8 @@ def _names(store: Store) -> Iterator[bytes]:
 
 
 def _long_names(store: Store) -> Iterator[list[bytes]]:
-    """Yields the data that grows with the run, in parts: names of files, functions and stacks."""
+    """Yields names of files, functions and stacks in several parts, because their number grows with the
+    run."""
     for batch in store.reader("SELECT file_id, name FROM files"):
         yield [_name(29, row["file_id"] + 1, row["name"]) for row in batch.to_pylist()]
     modules: dict[str, int] = {}
@@ -131,7 +135,8 @@ def _key(module: str | None, build_id: str | None) -> str:
 
 
 def _module(module: str | None, build_id: str | None, known: dict[str, int]) -> Iterator[bytes]:
-    """Yields a file of code when it occurs for the first time. The parts of its path become one name."""
+    """Yields the fields that describe a program file or library, when it occurs for the first time. Its whole
+    path is one name."""
     key = _key(module, build_id)
     if module is None or key in known:
         return
@@ -146,7 +151,7 @@ def _is_hexadecimal(text: str | None) -> TypeGuard[str]:
 
 
 def _tracks(store: Store) -> Iterator[bytes]:
-    """Makes the tracks of processes and threads, and the parent track of all files."""
+    """Yields the tracks of processes and threads, and the track that is the parent of all files' tracks."""
     yield number(1, _FILES) + text(2, b"Files")
     for (
         row

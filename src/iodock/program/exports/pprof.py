@@ -1,4 +1,4 @@
-"""A profile for pprof, compressed by gzip, with time, bytes and calls of each path.
+"""Writes a profile for pprof, compressed by gzip, with the time, bytes and calls of each path.
 
 The format and the numbers of fields are those of
 https://github.com/google/pprof/blob/main/proto/profile.proto.
@@ -19,7 +19,7 @@ _UNITS = {"time": "nanoseconds", "bytes": "bytes", "calls": "count"}
 
 @dataclass(slots=True)
 class _Texts:
-    """The profile's table of texts. Its first text must be empty."""
+    """Numbers the texts of a profile. The format requires that the first text is empty."""
 
     places: dict[str, int] = field(default_factory=lambda: {"": 0})
 
@@ -28,9 +28,9 @@ class _Texts:
 
 
 def write_pprof(paths: Paths, out: BinaryIO) -> None:
-    """Writes all weights. pprof shows the chosen one first."""
+    """Writes a profile with all weights. pprof shows the chosen weight first."""
     texts = _Texts()
-    # The header contains no name and no time, so that the same store always gives the same bytes.
+    # The gzip header contains no name and no time, so that the same store always gives the same bytes.
     with gzip.GzipFile("", "wb", 6, out, mtime=0) as packer:
         for weight in WEIGHTS:
             kind = number(1, texts.of(weight)) + number(2, texts.of(_UNITS[weight]))
@@ -59,7 +59,7 @@ def _module(frame: Frame) -> tuple[str, str]:
 
 
 def _sample(path: Path) -> bytes:
-    # In pprof the innermost frame comes first.
+    # The format puts the innermost frame first.
     return packed(1, reversed(path.frames)) + packed(2, (path.weight(one) for one in WEIGHTS))
 
 

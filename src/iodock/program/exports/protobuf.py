@@ -20,15 +20,16 @@ def varint(value: int) -> bytes:
 
 
 def number(field: int, value: int) -> bytes:
-    """Encodes a field with an integer. A missing field means 0, so nothing is written for 0."""
+    """Encodes a field with an integer. Writes nothing for 0, because protocol buffers read a missing field as
+    0."""
     return varint(field << 3) + varint(value) if value else b""
 
 
 def text(field: int, value: bytes) -> bytes:
-    """Encodes a field with a text or another message."""
+    """Encodes a field that contains a text or another message."""
     return varint(field << 3 | _TEXT) + varint(len(value)) + value
 
 
 def packed(field: int, values: Iterable[int]) -> bytes:
-    """Encodes a field with several numbers."""
+    """Encodes a field that contains several integers."""
     return text(field, b"".join(map(varint, values)))

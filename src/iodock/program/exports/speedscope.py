@@ -1,4 +1,4 @@
-"""A file for speedscope, with one profile for each weight.
+"""Writes a file for speedscope, with one profile for each weight.
 
 The format is described in https://www.speedscope.app/file-format-schema.json.
 """
@@ -17,7 +17,8 @@ _UNITS = {"time": "nanoseconds", "bytes": "bytes", "calls": "none"}
 
 
 def write_speedscope(paths: Paths, out: BinaryIO) -> None:
-    """Writes all profiles. speedscope shows the profile of the chosen weight first."""
+    """Writes a file with one profile for each weight. speedscope shows the profile of the chosen weight
+    first."""
     places = {number: place for place, number in enumerate(paths.frames)}
     profiles = []
     for weight in paths.weights:

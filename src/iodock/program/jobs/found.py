@@ -12,7 +12,7 @@ from iodock.shared.errors import RequestError
 
 @dataclass(slots=True)
 class Found:
-    """The paths that were found. Each list is sorted by name."""
+    """Holds the paths that a search found. Each list is sorted by name."""
 
     logs: list[Path] = field(default_factory=list)
     stores: list[Path] = field(default_factory=list)
@@ -23,7 +23,8 @@ class Found:
 
 
 def find(folder: Path) -> Found:
-    """Searches a folder and its subfolders, without following links. Raises RequestError."""
+    """Searches a folder and its subfolders without following links. Raises RequestError if it is not a
+    folder."""
     if not folder.exists():
         raise RequestError(
             f"{folder}: no such folder", "iodock show jobs DIR, with logs of Darshan or stores"

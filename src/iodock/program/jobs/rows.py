@@ -1,4 +1,5 @@
-"""Makes a row from one job, which is a log or a store. An error becomes a row, too."""
+"""Makes a row of the list of jobs from a Darshan log or a store. If it can't be read, the row contains the
+error."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _UNFINISHED = N_("is still being recorded, or was left unfinished: iodock show o
 
 
 def of_log(path: Path) -> Row:
-    """Makes a row from a Darshan log, of which only the job and its counters are read."""
+    """Makes a row from a Darshan log. Reads only the job and its counters."""
     try:
         told = _native.darshan_job(str(path))
     except (_native.NativeError, OSError, UnicodeError) as error:
@@ -40,11 +41,12 @@ def of_log(path: Path) -> Row:
 
 
 def of_store(path: Path) -> Row:
-    """Makes a row from a store. With counters it is as for a log; with calls it has the share of time in
-    I/O."""
+    """Makes a row from a store. A store of counters gives the same columns as a log. A store of calls gives
+    the share of time in I/O."""
     try:
         if Store.is_unfinished(path):
-            # The store is not opened, because listing a folder of jobs must not end a recording in progress.
+            # The store is not opened, because opening an unfinished store would finish it, and the recording
+            # may still be in progress.
             return of_problem(_UNFINISHED)
         with Store.open(path) as store:
             return _of_opened(store)
@@ -53,7 +55,7 @@ def of_store(path: Path) -> Row:
 
 
 def of_problem(reason: str) -> Row:
-    """Makes a row that contains only the reason why there is nothing else."""
+    """Makes a row that contains only the reason why the job could not be read."""
     return {"problem": reason}
 
 

@@ -1,4 +1,4 @@
-"""The table of jobs."""
+"""Makes the table of jobs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ Tell = Callable[[int, int], None]
 
 
 def jobs_of(folder: Path, options: dict[str, Any], tell: Tell = lambda done, of: None) -> Answer:
-    """Returns the jobs in the order of `sort`, limited by `top`. Raises RequestError."""
+    """Returns the jobs below a folder, sorted by the option `sort` and limited by `top`. Raises RequestError
+    if there are none."""
     found = find(folder)
     of = len(found.logs) + len(found.stores)
     if not of and not found.unread:
@@ -98,11 +99,11 @@ def jobs_of(folder: Path, options: dict[str, Any], tell: Tell = lambda done, of:
 
 def _rows(folder: Path, found: Found) -> Iterator[dict[str, Any]]:
     def named(path: Path, row: dict[str, Any]) -> dict[str, Any]:
-        # The name of a file may contain any bytes, but columns of text must be UTF-8.
+        # The name of a file may contain any bytes, but text columns must be UTF-8.
         name = os.fsencode(os.path.relpath(path, folder)).decode("utf-8", "backslashreplace")
         return {"log": name, **row}
 
-    # Logs are read in parallel, because their reader runs without Python's lock.
+    # Logs are read in parallel, because the Rust code that reads them runs without Python's lock.
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         yield from map(named, found.logs, pool.map(rows.of_log, found.logs))
     yield from map(named, found.stores, map(rows.of_store, found.stores))

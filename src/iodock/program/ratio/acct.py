@@ -1,8 +1,9 @@
-"""Process accounting as the kernel writes it (pacct): records of 64 bytes, version 3 and version 2.
+"""Reads process accounting as the kernel writes it (pacct): records of 64 bytes in version 3 or version 2.
 
 Source: Linux include/uapi/linux/acct.h (struct acct_v3, struct acct) and kernel/acct.c; acct(5). Times are in
-1/100 s (AHZ); comp_t is a base-8 exponent of 3 bits and a fraction of 13. Both byte orders are supported: bit
-7 of the version tells them apart. Versions 0 and 1, of kernels before 2.6.8, are refused with a message.
+1/100 s (AHZ). A comp_t has an exponent to the base of 8 in 3 bits and a fraction in 13 bits. Both byte orders
+are supported, and bit 7 of the version shows which one a record has. Versions 0 and 1, which kernels before
+2.6.8 wrote, are not supported and raise an error.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from iodock.program.ratio.source import RatioError
 SIZE = 64
 TICKS_PER_S = 100
 _BIG_ENDIAN = 0x80
-# Fields: flag, version, tty, exit code, uid, gid, pid, parent, start, elapsed (float), user, system, 6
-# others, command
+# The fields are: flag, version, tty, exit code, uid, gid, pid, parent, start, elapsed (float), user, system,
+# 6 others, command.
 _V3 = "BBHIIIIIIfHH12s16s"
-# Fields: flag, version, uid16, gid16, tty, start, user, system, elapsed, 6 others, AHZ, exit code, command,
-# elapsed in 24 bits, uid, gid
+# The fields are: flag, version, uid16, gid16, tty, start, user, system, elapsed, 6 others, AHZ, exit code,
+# command, elapsed in 24 bits, uid, gid.
 _V2 = "BBHHHIHHH12sHI17s3sII"
 _LAYOUTS = {
     version | order: (struct.Struct(sign + layout), version)
@@ -38,8 +39,8 @@ _EARLIEST = 315_532_800  # the year 1980
 
 
 def sniff(sample: Sample) -> float:
-    """Certain if the version, command and start of records are plausible; less certain for a single damaged
-    record."""
+    """Returns 0.95 if at least half of the records have a plausible version, command and start. Returns less
+    if there are fewer such records, or if the version is not supported."""
     data = sample.data
     if len(data) < SIZE:
         return 0.0
@@ -53,7 +54,8 @@ def sniff(sample: Sample) -> float:
 
 
 def read(reading: Reading) -> Iterator[Record]:
-    """Yields one record per process. Raises RatioError for an unsupported version."""
+    """Yields one record per process. Counts damaged records as losses. Raises RatioError for an unsupported
+    version."""
     source, losses = reading.source, reading.losses
     data = source.data()
     _refuse_others(data, source.path)
@@ -93,15 +95,16 @@ def _record(data: bytes, at: int, path: str, losses: Losses) -> Record | None:
 
 @cache
 def _ticks(compressed: int) -> int:
-    """Decodes comp_t: 3 bits are an exponent to the base of 8, 13 bits a fraction."""
+    """Decodes the kernel's type comp_t and returns ticks. The upper 3 bits are an exponent, and the lower 13
+    bits are a value that is multiplied by 8 to the power of the exponent."""
     return (compressed & 0x1FFF) << (3 * (compressed >> 13))
 
 
 @cache
 def _name(command: bytes) -> str | None:
-    """Returns the command up to its NUL; None for bytes that can't be a command."""
+    """Returns the command up to its first NUL byte, or None if the bytes can't be a command."""
     name = command.rstrip(b"\0")
-    # The kernel's names have at most 15 bytes, and zeros fill the rest.
+    # The kernel stores names of at most 15 bytes, and fills the rest of the field with zeros.
     if not name or len(name) == len(command) or any(byte < 32 or byte == 127 for byte in name):
         return None
     return name.decode("utf-8", "replace")
@@ -112,8 +115,8 @@ def _looks_right(data: bytes, at: int) -> bool:
 
 
 def _resume(data: bytes, start: int) -> int | None:
-    """Finds the next offset at which two records follow each other, or one ends the file; None if there is
-    none."""
+    """Returns the next offset at which two valid records follow each other, or at which one valid record ends
+    the file. Returns None if there is no such offset."""
     for version in _VERSION.finditer(data, start + 1):
         at = version.start() - 1
         if _looks_right(data, at):
@@ -124,8 +127,8 @@ def _resume(data: bytes, start: int) -> int | None:
 
 
 def _old_version(data: bytes) -> str | None:
-    """Returns the version's name if all records have the same unsupported version, and a command at the place
-    that it has in versions 0 and 1."""
+    """Returns the name of an unsupported version. All records must have this version, and a command at the
+    offset that versions 0 and 1 use. Otherwise returns None."""
     versions = {data[at + 1] for at in range(0, len(data) - SIZE + 1, SIZE)}
     if len(versions) != 1 or len(data) % SIZE or not data:
         return None

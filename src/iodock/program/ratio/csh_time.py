@@ -1,8 +1,9 @@
-"""The output of `time` in csh, tcsh and zsh, which is one line.
+"""Reads the output of `time` in csh, tcsh and zsh, which is one line.
 
-0.8u 12.3s 26:27.30 0.8% 0+0k 0+0io 0pf+0w ./a.out  0.80s user 12.30s system 0% cpu 26:27.30 total
+0.8u 12.3s 26:27.30 0.8% 0+0k 0+0io 0pf+0w ./a.out (csh, tcsh)
+./a.out  0.80s user 12.30s system 0% cpu 26:27.30 total (zsh)
 
-Fractions may also be written with the locale's comma.
+In some locales the fractions are written with a comma.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ _ZSH = re.compile(
 
 
 def sniff_csh(sample: Sample) -> float:
-    """Certain if the file contains such a line."""
+    """Returns 0.9 if the file contains a line of csh's `time`, and otherwise 0."""
     return 0.9 if any(map(_CSH.search, sample.lines)) else 0.0
 
 
 def read_csh(reading: Reading) -> Iterator[Record]:
-    """Yields one record per line of times."""
+    """Yields one record per line of csh's `time`."""
     for number, line in reading.lines():
         if found := _CSH.search(line):
             name = f"{reading.source.name}:{number}"
@@ -39,12 +40,12 @@ def read_csh(reading: Reading) -> Iterator[Record]:
 
 
 def sniff_zsh(sample: Sample) -> float:
-    """Certain if the file contains such a line."""
+    """Returns 0.9 if the file contains a line of zsh's `time`, and otherwise 0."""
     return 0.9 if "s user " in sample.text and any(map(_ZSH.match, sample.lines)) else 0.0
 
 
 def read_zsh(reading: Reading) -> Iterator[Record]:
-    """Yields one record per line of times, which includes the command."""
+    """Yields one record per line of zsh's `time`, which contains the command."""
     for number, line in reading.lines():
         if found := _ZSH.match(line):
             name = found[1].strip() or f"{reading.source.name}:{number}"

@@ -1,9 +1,10 @@
-"""Text of `dump-acct` (GNU accounting utilities): process accounting with `|` between fields.
+"""Reads process accounting as `dump-acct` prints it (GNU accounting utilities), with `|` between fields.
 
     sleep           |v3|     0.00|     0.00|   200.00|     0|     0| ... |Sat Nov 21 07:58:02 2026
 
-Command, user time, system time, elapsed time in 1/100 s, user id, group id, ...; older releases have no `v3`.
-Units and order: SS-ken report (2015), 2.3.1, and dump-acct 6.6.4.
+The fields are: command, version, user time, system time and elapsed time in 1/100 s, user id, group id, and
+others. Older releases do not print the version (`v3`). Sources for units and order: SS-ken report (2015),
+2.3.1, and dump-acct 6.6.4.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _LOOKED_AT = 200
 
 
 def sniff(sample: Sample) -> float:
-    """The certainty is the share of lines that have this form."""
+    """Returns a certainty that depends on the share of lines with this form."""
     lines = [line for line in sample.lines[:_LOOKED_AT] if line.strip()]
     if not lines:
         return 0.0

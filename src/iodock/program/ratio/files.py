@@ -1,4 +1,4 @@
-"""Reads several files, each with its reader. Collects their losses and notes."""
+"""Reads several files, each with the reader for its format. Collects their losses and notes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _TICK_RECORDS = 1 << 13
 
 @dataclass(slots=True)
 class Files:
-    """Several files that are read one after the other. `losses` and `notes` are complete when `records`
-    ends."""
+    """Reads several files one after the other. `losses` and `notes` are complete after the last record of
+    `records`."""
 
     paths: Sequence[str]
     form: str | None = None
@@ -39,7 +39,7 @@ class Files:
             self.form = "time-format"
 
     def records(self, progress: Progress | None = None) -> Iterator[Record]:
-        """Yields all records of all files. Raises RatioError, StoreError and RequestError."""
+        """Yields the records of all files. Raises RatioError, StoreError or RequestError."""
         nodes = node_names(self.paths)
         count = 0
         for path, node in zip(self.paths, nodes, strict=True):
@@ -62,7 +62,7 @@ class Files:
             )
 
     def file_names(self) -> list[str]:
-        """Names of the files without folders, for headings."""
+        """Returns the names of the files without their folders, for headings."""
         return [Source(path).name for path in self.paths]
 
     def _reader(self, source: Source) -> Reader:
@@ -76,5 +76,6 @@ class Files:
         return reader
 
     def usual_grouping(self) -> str:
-        """Default grouping of the records. It is by command if a reader has one record per process."""
+        """Returns the default grouping. It is `command` if a reader returns one record per process, because
+        there are then many records."""
         return "command" if any(one.by == "command" for one in self.readers.values()) else "record"

@@ -1,8 +1,8 @@
-"""GNU `time -v` and GNU `time` without options.
+"""Reads the output of GNU `time -v`, and of GNU `time` without options.
 
-Source: the manual of GNU time 1.9, and real outputs. The program's own output may come before the lines,
-between them and, without a line break, directly in front of one. Tabs may have become blanks, or be missing
-in pasted text.
+Source: the manual of GNU time 1.9, and real outputs. Output of the measured program may come before these
+lines, between them, and directly in front of a line without a line break. In pasted text, tabs may be blanks
+or missing.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ _INPUTS = re.compile(r"(\d+)inputs\+(\d+)outputs ")
 
 
 def sniff_verbose(sample: Sample) -> float:
-    """Certain if the file contains the two lines that no other program writes."""
+    """Returns 1.0 if the file contains two lines that no other program writes, 0.5 if it contains one of
+    them, and otherwise 0."""
     return (bool(_COMMAND.search(sample.text)) + (f"{_ELAPSED}: " in sample.text)) / 2
 
 
 def read_verbose(reading: Reading) -> Iterator[Record]:
-    """Yields one record per block of lines."""
+    """Yields one record per block of lines that `time -v` wrote."""
     fields: dict[str, str] = {}
     first = 0
     for number, line in reading.source.lines():
@@ -71,18 +72,20 @@ def _verbose(fields: dict[str, str], reading: Reading, line: int) -> Iterator[Re
 
 
 def block_bytes(*counts: str | None) -> int | None:
-    """Bytes of GNU time's inputs and outputs; None if the numbers are missing."""
+    """Returns the bytes of the inputs and outputs that GNU time reports in blocks, or None if there are no
+    such numbers."""
     known = [number for count in counts if count and (number := whole_number(count)) is not None]
     return sum(known) * BLOCK_BYTES if known else None
 
 
 def sniff_default(sample: Sample) -> float:
-    """Nearly certain if the file contains such a line, because other programs hardly ever write one."""
+    """Returns 0.95 if the file contains a line of GNU time's default format, and otherwise 0. Other programs
+    hardly ever write such a line."""
     return 0.95 if any(map(_LINE.search, sample.lines)) else 0.0
 
 
 def read_default(reading: Reading) -> Iterator[Record]:
-    """Yields one record per line of times. The I/O is in the line after it."""
+    """Yields one record per line of times. The line after it contains the I/O."""
     waiting: Record | None = None
     for number, line in reading.lines():
         if waiting is not None:

@@ -1,4 +1,5 @@
-"""Sums records by command, user or node. This is needed because accounting has one record per process."""
+"""Sums records by command, user or node. Process accounting has one record per process, which is too many to
+list."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ _KEYS: dict[str, Callable[[Record], str]] = {
 
 
 def chosen(records: Iterable[Record], name: str | None, owner: str | None) -> Iterator[Record]:
-    """Selects records by name and owner. NAME: a glob for the whole name or a word of it (`JOBID JOBNAME`).
-    OWNER: the user."""
+    """Yields the records with the given name and owner. NAME is a glob for the whole name, or for one word of
+    it, because names of jobs have the form `JOBID JOBNAME`. OWNER is the name of a user."""
     fits = compiled(translate(name)).match if name is not None else None
     for record in records:
         if owner is not None and record.owner != owner:
@@ -29,7 +30,7 @@ def chosen(records: Iterable[Record], name: str | None, owner: str | None) -> It
 
 @dataclass(slots=True)
 class _Sum:
-    """Sums the records of a group as they arrive. It keeps no list of them."""
+    """Sums the records of a group one by one, without storing them."""
 
     at: str
     owner: str
@@ -58,9 +59,10 @@ class _Sum:
 
 
 def added(records: Iterable[Record], by: str) -> list[Record]:
-    """Returns one record per key, the longest elapsed time first. Times are summed, and `cores` is the mean
-    weighted by elapsed time, so that the utilisation is that of the whole group. Records without a ratio stay
-    separate at the end, so that unknown values are not added up. BY: command, user or node."""
+    """Returns one record per group, sorted by elapsed time, the longest first. BY is command, user or node.
+    Times are summed. `cores` is the mean weighted by elapsed time, so that the utilisation is that of the
+    whole group. Records without a ratio are not summed, because their unknown values would make the sums
+    unknown; they follow the groups."""
     key, groups, rest = _KEYS[by], dict[str, _Sum](), []
     for record in records:
         spent = record.user if record.user is not None else record.both

@@ -1,4 +1,4 @@
-"""Computes the distribution of a site's jobs over CPU utilisation, and the threshold that follows from it."""
+"""Computes the distribution of a site's jobs over CPU utilisation, and proposes a threshold for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _ABOVE_ONE = 1.05
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """One hundredth of the axis. The last bin contains 1 and all larger values."""
+    """Holds the jobs in one bin of CPU utilisation, which is 0.01 wide. The last bin also contains all values
+    above 1."""
 
     lower: float
     upper: float
@@ -28,8 +29,8 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The distribution of a site's jobs. Quantiles are over jobs; in `*_by_hours` each job counts with its
-    core-hours."""
+    """Holds the distribution of a site's jobs over CPU utilisation. Quantiles count each job once; in
+    `*_by_hours`, each job counts with its core-hours."""
 
     jobs: int
     core_hours: float
@@ -49,7 +50,7 @@ class History:
     proposal: Proposal
 
     def share_below(self, limit: float) -> tuple[float, float]:
-        """Returns the share of the jobs, and of the core-hours, in the bins below LIMIT."""
+        """Returns the share of the jobs in the bins below LIMIT, and their share of the core-hours."""
         below = [one for one in self.bins if one.upper <= limit + 1e-9]
         hours = self.core_hours or 1.0
         return sum(one.jobs for one in below) / self.jobs, sum(one.core_hours for one in below) / hours
@@ -78,7 +79,8 @@ class _Sums:
 def history_of(
     records: Iterable[Record], weight: Weight, shortest: float, cores: float | None
 ) -> History | None:
-    """Computes the distribution of jobs that took at least SHORTEST seconds; None if there are none."""
+    """Computes the distribution of the jobs that took at least SHORTEST seconds. Returns None if there are
+    none."""
     sums = _Sums(array("d"), [0] * BINS, [0.0] * BINS)
     for record in records:
         value = utilisation(record, cores)

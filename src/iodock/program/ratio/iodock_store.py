@@ -1,5 +1,5 @@
-"""Reads an iodock store: CPU times of the tasks that a live recording followed, divided by the run's wall
-time."""
+"""Reads an iodock store. The record has the CPU times of the tasks in a live recording, and the wall time of
+the run."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ CAST(sum(cpu_system_ns) AS BIGINT) AS system FROM processes"""
 
 
 def sniff(sample: Sample) -> float:
-    """Certain if the folder has a manifest."""
+    """Returns 1.0 if the path is a folder with a manifest, and otherwise 0."""
     return 1.0 if sample.is_folder and (Path(sample.path) / "manifest.json").exists() else 0.0
 
 
 def read(reading: Reading) -> Iterator[Record]:
-    """Yields one record for the run. Raises RatioError if no CPU time was recorded, and StoreError."""
+    """Yields one record for the run. Raises RatioError if the store has no CPU times, and StoreError."""
     from iodock.program.store import Store
 
     path = reading.source.path
@@ -53,7 +53,8 @@ def read(reading: Reading) -> Iterator[Record]:
 
 
 def _io_share(io: Mapping[str, int] | None, wall_ns: int) -> float | None:
-    """Returns the share of I/O that `iodock diagnose` reports; None if calls have no durations."""
+    """Returns the share of the elapsed time that `iodock diagnose` reports as I/O. Returns None if the calls
+    have no durations."""
     spent = io.get("file_ns") if io else None
     return None if spent is None or not wall_ns else spent / wall_ns
 

@@ -1,4 +1,4 @@
-"""Interprets a CPU utilisation and names the next step: step 1 of the method."""
+"""Interprets a CPU utilisation and names the next step for the user. This is part of step 1 of the method."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOT_ONLY_IO = N_(
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A record with its ratio and the conclusions from it."""
+    """Holds a record, its ratio, and the conclusions from the ratio."""
 
     record: Record
     cores: float | None
@@ -40,8 +40,8 @@ class Judged:
 
 
 def judge(record: Record, limits: Ratio, cores: float | None = None) -> Judged:
-    """Interprets a record's ratio with a site's limits. CORES: used if the record has no number of cores.
-    Without both, it is one."""
+    """Interprets a record's ratio with a site's limits. If the record has no number of cores, CORES is used.
+    If CORES is also None, one core is assumed."""
     share, system = utilisation(record, cores), system_share(record, cores)
     known = bool(record.cores) or cores is not None
     verdict, why, following = _verdict_and_reason(record, share, system, limits, known)
@@ -77,7 +77,8 @@ def _verdict_and_reason(
 def _recorded_verdict_and_reason(
     record: Record, share: float, io: float, limits: Ratio
 ) -> tuple[Verdict, str, str]:
-    """Interprets a record that contains the share of I/O, which is better evidence than an idle CPU."""
+    """Interprets a record that contains the share of time in I/O. This share is better evidence of I/O than
+    an idle CPU."""
     why = f"recorded: {io:.1%} of the elapsed time was in calls on files"
     following = f"iodock diagnose {shlex.quote(record.at)}"
     if io >= IO_HEAVY:

@@ -1,9 +1,10 @@
-"""Job statistics of Fujitsu's job operation software (PJM): `KEY : VALUE` lines of a job and of its nodes.
+"""Reads job statistics of Fujitsu's job operation software (PJM): `KEY : VALUE` lines about a job and its
+nodes.
 
-The reader is based on the form published in the SS-ken report (2015), 2.3.1, figures 2.8 and 2.9, and was not
-tried on a machine with PJM. real = JOB END DATE - JOB START DATE; cores = CPU NUM (USE) minus the node's
-assistant cores; a job is the sum of its nodes. The job's own part has FILE I/O SIZE, too (figure 2.20), which
-is used if the part of a node is cut off.
+The reader is based on the format in the SS-ken report (2015), 2.3.1, figures 2.8 and 2.9. It was not tested
+on a machine with PJM. The elapsed time is JOB END DATE - JOB START DATE. The number of cores is CPU NUM (USE)
+minus the assistant cores of the node. A job is the sum of its nodes. The part about the whole job also has
+FILE I/O SIZE (figure 2.20), which is used if the part about a node is cut off.
 """
 
 from __future__ import annotations
@@ -36,19 +37,21 @@ class _Job:
 
 
 def sniff(sample: Sample) -> float:
-    """The certainty is the share of PJM's keys that the file has."""
+    """Returns 0.95 if the file has at least three of PJM's keys, one of which is USER CPU TIME. Otherwise
+    returns 0.1 for each key."""
     found = sum(name in sample.text for name in _KNOWN)
     return 0.95 if found >= 3 and "USER CPU TIME" in sample.text else found * 0.1
 
 
 def read(reading: Reading) -> Iterator[Record]:
-    """Yields one record per job, or with `nodes_apart` one per node of each job."""
+    """Yields one record per job. If the option `nodes_apart` is true, yields one record per node of each
+    job."""
     for job in _jobs(reading):
         yield from _records(job, reading)
 
 
 def _jobs(reading: Reading) -> Iterator[_Job]:
-    """Splits the text into jobs. Each job begins with its heading, or with another JOB ID."""
+    """Splits the text into jobs. A job begins with its heading, or with another key JOB ID."""
     job: _Job | None = None
     for number, line in reading.source.lines():
         if len(line) > LONGEST_LINE:
@@ -75,7 +78,8 @@ def _jobs(reading: Reading) -> Iterator[_Job]:
 
 def _keep(job: _Job, key: str, value: str, number: int) -> None:
     if key == "NODE ID" and (not job.nodes or "NODE ID" in job.nodes[-1][1]):
-        # Some statistics have only a single heading above all nodes.
+        # Some statistics have one heading above all nodes, and no heading for each node. A second NODE ID
+        # then begins a new node.
         job.nodes.append((number, {}))
     where = job.nodes[-1][1] if job.nodes else job.fields
     where.setdefault(key, value)
@@ -91,7 +95,8 @@ def _records(job: _Job, reading: Reading) -> Iterator[Record]:
         return
     cut = [line for line, node in job.nodes if not _is_whole(node)]
     apart = reading.options.nodes_apart
-    # If there is only the job's own part, this does not mean that a node is missing.
+    # A file may contain only the part about the job as a whole. In this case no node is missing, and the
+    # record is made from that part.
     shown = job.nodes if apart else nodes or [(job.line, job.fields)]
     records = [_node(named, real, job, line, node, reading) for line, node in shown]
     if apart and records:
@@ -114,13 +119,13 @@ def _is_whole(node: Mapping[str, str]) -> bool:
 
 
 def _of_nodes(job: _Job) -> int | None:
-    """Returns the sum over all nodes; None if a node lacks the value."""
+    """Returns the number of bytes that all nodes moved, or None if it is not known for one of them."""
     return _volume([_bytes(node.get("FILE I/O SIZE", "")) for _, node in job.nodes]) if job.nodes else None
 
 
 def merged(nodes: list[Record]) -> Record:
-    """Makes a job from its nodes. They run at the same time, so CPU times and cores add up, but the elapsed
-    time does not."""
+    """Makes the record of a job from the records of its nodes. The nodes run at the same time, so their CPU
+    times and cores are summed, but not their elapsed times."""
     if len(nodes) == 1:
         return nodes[0]
     first = nodes[0]
@@ -196,8 +201,8 @@ def _milliseconds(fields: Mapping[str, str], key: str) -> float | None:
 
 
 def _bytes(text: str) -> int | None:
-    """Parses `549757.1 MB (549757061905)`. If there is only `549757.1 MB`, it is the rounded size. MB are
-    powers of 1000."""
+    """Parses a size such as `549757.1 MB (549757061905)`. If the exact number in parentheses is missing,
+    returns the rounded size, where 1 MB is 1000000 bytes and 1 MiB is 1048576 bytes."""
     if found := _BYTES.search(text):
         return whole_number(found[1])
     rounded = _ROUNDED.fullmatch(text)

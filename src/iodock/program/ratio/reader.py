@@ -1,5 +1,5 @@
-"""The interface of a reader: its name, a function that says how well it fits a file, and a function from file
-to records."""
+"""Defines the interface of a reader for one format of times. A reader has a name, a function that returns how
+well it fits a file, and a function that yields the records of a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ square of the length."""
 
 @dataclass(frozen=True)
 class Sample:
-    """The parts of a file from which a reader may recognise its format."""
+    """Holds the parts of a file from which a reader may recognise its format."""
 
     path: str
     data: bytes
@@ -27,21 +27,22 @@ class Sample:
 
     @cached_property
     def text(self) -> str:
-        """The sample as text. It is empty if it has more NUL bytes than a damaged text would have, because
-        the file is then binary."""
+        """Returns the sample as text. Returns an empty text if the sample has so many NUL bytes that the file
+        must be binary and not a damaged text."""
         if self.data.count(b"\0") > len(self.data) * _NUL_SHARE + 1:
             return ""
         return self.data.decode("utf-8", "replace").replace("\r\n", "\n")
 
     @cached_property
     def lines(self) -> list[str]:
-        """The lines of the text, except those that are too long for times."""
+        """Returns the lines of the text. Lines that are too long to contain times are replaced by empty
+        lines."""
         return [line if len(line) <= LONGEST_LINE else "" for line in self.text.splitlines()]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """Facts that the user must provide, because files do not contain them."""
+    """Holds facts that a file does not contain and that the user must therefore provide."""
 
     time_format: str | None = None
     """The format that was passed to GNU `time -f`."""
@@ -54,7 +55,7 @@ class ReadOptions:
 
 @dataclass(slots=True)
 class Reading:
-    """One file that is being read, with its losses and notes."""
+    """Holds one file that is being read, with the losses and notes of all files so far."""
 
     source: Source
     options: ReadOptions
@@ -67,18 +68,18 @@ class Reading:
         return f"{self.source.path}:{line}"
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Yields number and text of the lines that are short enough for times. Longer lines are a program's
-        own output."""
+        """Yields number and text of each line that is not too long to contain times. Longer lines are output
+        of the measured program."""
         return ((number, line) for number, line in self.source.lines() if len(line) <= LONGEST_LINE)
 
     def note(self, text: str) -> None:
-        """Adds a note that is shown with the numbers."""
+        """Adds a note for the answer, unless the same note exists."""
         self.notes[text] = None
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The reader of one format."""
+    """Describes the reader of one format."""
 
     name: str
     title: str

@@ -1,4 +1,5 @@
-"""The result of a reader: one program, process or job with its times. This module has only data."""
+"""Defines the result of a reader: the times of one program, process or job. Counts the input that readers
+could not use."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ from iodock.shared.bounded.doubts import MOST_SECONDS
 
 
 class Record(NamedTuple):
-    """Times of one program, process or job, in seconds. None means not known.
+    """Holds the times of one program, process or job, in seconds. None means that a value is not known.
 
-    This is a tuple and no dataclass, because a year of accounting has millions of records, and tuples are
-    created in half the time.
+    This is a tuple instead of a dataclass, because a year of accounting has millions of records, and Python
+    creates tuples in half the time.
     """
 
     name: str
@@ -72,18 +73,19 @@ _MOST_CORES = 1 << 31
 
 @dataclass(slots=True)
 class Losses:
-    """Input that a reader could not use. It is counted by name, with the first place of each."""
+    """Counts the input that a reader could not use, by kind of loss. Keeps the place of the first loss of
+    each kind."""
 
     counts: dict[str, int] = field(default_factory=dict)
     first: dict[str, str] = field(default_factory=dict)
 
     def count(self, name: str, where: str) -> None:
-        """Counts one loss. NAME: a key of CURES. WHERE: `FILE:LINE`."""
+        """Counts one loss. NAME is a key of CURES, and WHERE has the form `FILE:LINE`."""
         self.counts[name] = self.counts.get(name, 0) + 1
         self.first.setdefault(name, where)
 
     def listed(self) -> tuple[Loss, ...]:
-        """Returns the losses with their cures, in order of first appearance."""
+        """Returns the losses with their cures. A kind of loss that occurred earlier comes first."""
         return tuple(
             Loss(name, count, f"{CURES[name]} (first: {self.first[name]})")
             for name, count in self.counts.items()
@@ -91,8 +93,8 @@ class Losses:
 
 
 def checked(records: Iterable[Record], losses: Losses) -> Iterator[Record]:
-    """Yields records, but drops those with impossible values. Records without a ratio are counted under the
-    reason's name."""
+    """Yields all records, in which impossible values are replaced by None (or 0 for the number of cores). A
+    record whose ratio can't be computed counts as a loss named after the reason."""
     for record in records:
         real = record.real
         if real is not None and real >= MOST_SECONDS:
@@ -113,15 +115,15 @@ def checked(records: Iterable[Record], losses: Losses) -> Iterator[Record]:
 
 
 def utilisation(record: Record, cores: float | None = None) -> float | None:
-    """Returns (user / cores) / real. If the source does not separate user and system time, their sum is used.
-    CORES: used if the record has no number of cores; without both, it is one. None without an elapsed time,
-    and with 0 cores."""
+    """Returns (user / cores) / real. If the source does not separate user and system time, their sum takes
+    the place of the user time. If the record has no number of cores, CORES is used; if this is also None, one
+    core is assumed. Returns None without an elapsed time, or if the record has 0 cores and CORES is None."""
     spent = record.user if record.user is not None else record.both
     return _share(record, spent, cores)
 
 
 def system_share(record: Record, cores: float | None = None) -> float | None:
-    """Returns (system / cores) / real, like `utilisation`."""
+    """Returns (system / cores) / real, with the same rules for cores as `utilisation`."""
     return _share(record, record.system, cores)
 
 
@@ -133,8 +135,8 @@ def _share(record: Record, spent: float | None, cores: float | None) -> float | 
 
 
 def core_count(record: Record, cores: float | None = None) -> float | None:
-    """Returns the number of cores by which user time is divided: the record's cores, else CORES, else one.
-    None if the source has 0."""
+    """Returns the number of cores by which user time is divided: the record's number, else CORES, else 1.
+    Returns None if the record has 0 cores and CORES is None."""
     if record.cores:
         return record.cores
     return cores if cores is not None or record.cores == 0 else 1.0

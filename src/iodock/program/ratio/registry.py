@@ -1,4 +1,4 @@
-"""All readers, and the choice of the reader for a file."""
+"""Lists all readers, and chooses the reader for a file."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _TIE = 0.04
 
 
 def names() -> tuple[str, ...]:
-    """Names of the readers, which are the values of `--from`."""
+    """Returns the names of the readers, which are the values of `--from`."""
     return tuple(reader.name for reader in READERS)
 
 
 def find(name: str) -> Reader:
-    """Returns the reader of this name. Raises RequestError."""
+    """Returns the reader of this name. Raises RequestError if there is none."""
     for reader in READERS:
         if reader.name == name:
             return reader
@@ -52,8 +52,8 @@ def find(name: str) -> Reader:
 
 
 def recognise(source: Source) -> tuple[Reader, tuple[Reader, ...]]:
-    """Returns the reader that fits a file best, and others that also find something in it. Raises RatioError
-    if no reader fits, or if two fit equally well."""
+    """Returns the reader that fits the file best, and the other readers that recognise something in it.
+    Raises RatioError if no reader fits, or if two fit equally well."""
     sample = Sample(source.path, b"" if source.is_folder else source.sample(), source.is_folder)
     sure = sorted(((reader.sniff(sample), reader) for reader in READERS), key=lambda one: -one[0])
     best, second = sure[0], sure[1]
@@ -76,7 +76,9 @@ def _nothing(source: Source, sample: Sample) -> RatioError:
 
 
 def node_names(paths: Sequence[str]) -> list[str]:
-    """Names for files of several nodes: the parts of their paths that are not the same in all of them."""
+    """Returns a short name for each file: the part of its path that is left when the folders that all paths
+    share at the start and end are removed. If the files are of different nodes, this is the name of the
+    node."""
     parts = [Path(path).parts for path in paths]
     if len(set(parts)) < 2:
         return [Path(path).name for path in paths]

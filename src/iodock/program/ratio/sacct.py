@@ -1,8 +1,9 @@
-"""`sacct -P` or `-p` (Slurm), with its header. Records are runs of jobs, which include their steps.
+"""Reads the output of `sacct -P` or `-p` (Slurm) with its header. A record is a run of a job, including its
+steps.
 
-Source: sacct(1). A job's row (`123`) has the sum of its steps' CPU time; if that is zero or the row is
-missing, the steps (`123.batch`, `123.0`) are summed instead, never both. A job that was requeued has one
-record for each run (`sacct -D`).
+Source: sacct(1). The row of a job (`123`) has the sum of its steps' CPU times. If that is zero or the row is
+missing, the rows of the steps (`123.batch`, `123.0`) are summed instead. Job and steps are never added to
+each other. A job that was requeued has one record for each run (`sacct -D`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _TIMES_WANTED = (("ElapsedRaw", "Elapsed", "Start"), ("UserCPU", "TotalCPU"))
 
 
 def sniff(sample: Sample) -> float:
-    """Certain if the header names JobID; half certain if the file looks like sacct in another format."""
+    """Returns 0.95 if the header is that of `sacct -P` or `-p`, 0.6 if the file seems to be another output of
+    sacct, and otherwise 0."""
     first = next((line for line in sample.lines if line.strip()), "")
     if _delimiter(first):
         return 0.95
@@ -42,10 +44,10 @@ def sniff(sample: Sample) -> float:
 
 
 def read(reading: Reading) -> Iterator[Record]:
-    """Yields one record per run of a job, in the order in which the runs are complete. Raises RatioError
-    without a header or the required columns."""
-    # The rows of a job are nearly always adjacent. So only jobs whose rows are not adjacent must be kept
-    # until the end.
+    """Yields one record per run of a job, as soon as all its rows were read. Raises RatioError if the header
+    or a required column is missing."""
+    # The rows of a job are nearly always adjacent, so a job is complete when the next one begins. A first
+    # pass finds the jobs for which this does not hold. Only these are kept until the end of the file.
     scattered = last_lines(_jobs(Reading(reading.source, reading.options, Losses(), {})))
     reading.source.seen = 0
     jobs: dict[str, Job] = {}
@@ -66,8 +68,8 @@ def read(reading: Reading) -> Iterator[Record]:
 
 
 def _jobs(reading: Reading) -> Iterator[tuple[int, str]]:
-    """Yields line and job of each row, as fast as possible. A damaged row may give a wrong name, which does
-    no harm here."""
+    """Yields the line number and the job of each row. It does not check rows, because it must be fast. A
+    damaged row may give a wrong job, which only means that a job is kept longer than necessary."""
     place, delimiter = -1, ""
     for number, line in reading.source.lines():
         if place >= 0:
@@ -86,7 +88,8 @@ def _finished(job: Job, reading: Reading) -> Iterator[Record]:
         record = _folded(run, reading)
         if record is not None:
             if record.real and not (record.user or record.system or record.both):
-                # Slurm writes 0 for an unknown time: without jobacct_gather no task's time is counted.
+                # Slurm writes 0 for an unknown time. Without the plugin jobacct_gather it measures no CPU
+                # time of any task.
                 record = record._replace(user=None, both=None)
             yield record
 
@@ -109,7 +112,8 @@ def _folded(run: Run, reading: Reading) -> Record | None:
 
 
 def _added(sum_: Record | None, step: Record) -> Record:
-    """Adds a step of a job. CPU times are summed; steps run in the same elapsed time on the same cores."""
+    """Adds a step to the sum of a job's steps. CPU times and bytes are summed. Of the elapsed times and cores
+    the largest counts, because steps run at the same time on the same cores."""
     if sum_ is None:
         return step
     return sum_._replace(
@@ -135,7 +139,7 @@ def _whole(value: float | None) -> int | None:
 
 
 def _rows(reading: Reading) -> Iterator[Row]:
-    """Yields each row of a job or a step."""
+    """Yields the rows of the file, each of which is a job or a step."""
     header: list[str] = []
     delimiter = "|"
     for number, line in reading.source.lines():
@@ -165,14 +169,15 @@ def _rows(reading: Reading) -> Iterator[Row]:
 
 
 def _mended(fields: list[str], named: int, extra: int, delimiter: str) -> list[str]:
-    """Repairs a row. Users choose job names, and sacct does not escape a delimiter in them, so surplus fields
-    belong to the name."""
+    """Repairs a row with too many fields. Users choose the names of jobs, and sacct does not escape
+    delimiters in names, so the surplus fields are parts of the name."""
     name = delimiter.join(fields[named : named + extra + 1])
     return [*fields[:named], name, *fields[named + extra + 1 :]]
 
 
 def _odd_line(fields: list[str], line: str, header: list[str], reading: Reading, number: int) -> None:
-    # If files of several months were concatenated, there are headers in between.
+    # A file that was concatenated from the files of several months has a header before each month. Such a
+    # header is no damage.
     if line.strip() and fields[: len(header)] != header:
         reading.losses.count("damaged-line", reading.at(number))
 
@@ -217,13 +222,14 @@ def _columns(header: list[str]) -> Mapping[str, int]:
 
 
 def _picker(columns: Mapping[str, int], width: int) -> Callable[[list[str]], tuple[str, ...]]:
-    """Returns a function that selects the columns of _WANTED from a row. Missing columns are empty."""
+    """Returns a function that selects the columns of _WANTED from the fields of a row. Columns that the file
+    does not have are empty."""
     pick = itemgetter(*(columns.get(name, width) for name in _WANTED))
     return lambda fields: pick([*fields, ""])
 
 
 def _record(row: Row, reading: Reading) -> Record | None:
-    """Makes a record from a row. If the row has no elapsed time, it is counted as a loss and gives None."""
+    """Makes a record from a row. Counts a row without an elapsed time as a loss and returns None."""
     number, fields = row.line, row.fields
     job, name, owner, node, start, end, raw, clock, total, user, system, *rest = fields
     allocated, cpus, most_read, most_written = rest
@@ -250,15 +256,17 @@ def _record(row: Row, reading: Reading) -> Record | None:
 
 
 def _cores(*counts: str) -> int | None:
-    """Returns the first number above 0. If there is none, it is 0, or None without any number."""
+    """Returns the first number above 0. If there are numbers, but none is known and above 0, returns 0. If
+    there are no numbers, returns None."""
     given = [count for text in counts if (count := whole_number(text)) is not None]
     known = [0 if count in _UNKNOWN else count for count in given]
     return next((count for count in known if count), 0 if known else None)
 
 
 def _elapsed(raw: str, clock: str, start: str, end: str) -> float | None:
-    """Returns the elapsed seconds. The dates are used if there is nothing else, or if they run backwards."""
-    # Dates in this format can be compared as text, which avoids parsing them.
+    """Returns the elapsed time in seconds, or None if it is not known. It is computed from the dates if the
+    row has no elapsed time. If the end is before the start, the result is negative."""
+    # Dates in this format sort as text in the same order as in time, so they need not be parsed.
     if end[:1].isdigit() and start[:1].isdigit() and end < start:
         first, last = date_seconds(start), date_seconds(end)
         return None if first is None or last is None else last - first

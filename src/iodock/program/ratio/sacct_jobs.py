@@ -1,5 +1,5 @@
-"""Combines rows of sacct into runs of jobs. The rows of a job need not be adjacent, and a requeued job has
-several runs (`sacct -D`), each with a row and steps of its own."""
+"""Combines rows of sacct into runs of jobs. The rows of a job need not be adjacent. A job that was requeued
+has several runs (`sacct -D`), each with its own row and steps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """One line of the file."""
+    """Holds one row of the file."""
 
     line: int
     fields: tuple[str, ...]
@@ -20,18 +20,18 @@ class Row(NamedTuple):
 
     @property
     def job(self) -> str:
-        """The id of its job."""
+        """Returns the id of the job that the row belongs to."""
         return self.fields[0].partition(".")[0]
 
     @property
     def is_step(self) -> bool:
-        """Whether it is a step of a job."""
+        """Returns whether the row is about a step of a job."""
         return "." in self.fields[0]
 
 
 @dataclass(slots=True)
 class Run:
-    """One run of one job while its rows are being read."""
+    """Holds one run of a job, to which rows are added while the file is read."""
 
     line: int
     row: Row | None = None
@@ -40,30 +40,30 @@ class Run:
 
     @property
     def running(self) -> bool:
-        """Whether one of the run's rows says that it has not ended."""
+        """Returns whether one of the run's rows says that it has not ended."""
         rows = [*self.steps.values(), *([self.row] if self.row else [])]
         return any(one.running for one in rows)
 
 
 @dataclass(slots=True)
 class Job:
-    """All runs that have the same job id."""
+    """Holds all runs that have the same job id."""
 
     runs: list[Run] = field(default_factory=list)
 
     def add(self, row: Row) -> bool:
-        """Adds a row. Returns False if it is a duplicate."""
+        """Adds a row to the run that it belongs to. Returns False if the row is a duplicate."""
         return self._add_step(row) if row.is_step else self._add_run(row)
 
     def _add_run(self, row: Row) -> bool:
         for run in self.runs:
             if run.row is None:
-                # The steps of this run came before its own row.
+                # This run has steps, but no row of its own yet. The row is the run's.
                 run.row = row
                 return True
             if _is_same(run.row, row):
-                # If there are files of several months, a job that ran across the end of a month is in both
-                # files.
+                # A job that ran across the end of a month is in the files of both months. Its two rows have
+                # the same start. A row that says that the job ended replaces a row of the running job.
                 is_newer = run.row.running and not row.running
                 run.row = row if is_newer else run.row
                 return is_newer
@@ -76,7 +76,7 @@ class Job:
             return False
         started = [run for run in self.runs if run.row and run.row.started and run.row.started <= row.started]
         if row.started and started:
-            # A step belongs to the run that began last before it.
+            # Of the runs that began before the step, the step belongs to the one that began last.
             chosen = max(started, key=lambda run: run.row.started if run.row else "")
         else:
             chosen = next((run for run in reversed(self.runs) if name not in run.steps), Run(row.line))
@@ -89,15 +89,16 @@ class Job:
 
 
 def _is_same(one: Row, other: Row) -> bool:
-    """Whether two rows of one id belong to the same run: they have the same start, or the same content."""
+    """Returns whether two rows with the same id belong to the same run. They do if they have the same start,
+    or, without start times, the same content."""
     if one.started and other.started:
         return one.started == other.started
     return one.fields == other.fields
 
 
 def last_lines(jobs: Iterable[tuple[int, str]]) -> dict[str, int]:
-    """Maps jobs whose rows are not adjacent to the line of their last row. JOBS: line and job of every
-    row."""
+    """Returns the jobs whose rows are not adjacent, with the line number of the last row of each. JOBS are
+    the line number and job of every row."""
     seen: set[str] = set()
     scattered: dict[str, int] = {}
     last = ""

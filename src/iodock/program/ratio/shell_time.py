@@ -1,8 +1,9 @@
-"""`real`, `user` and `sys`, below each other or in one line: bash, ksh and POSIX `time`, `time -p`, macOS,
-BSD, and formats of GNU time with these labels, such as its manual's `%E real,%U user,%S sys`.
+"""Reads times with the labels `real`, `user` and `sys`, in three lines or in one. Such times are written by
+bash, ksh and POSIX `time`, `time -p`, macOS, BSD, and by GNU time with such a format (in its manual: `%E
+real,%U user,%S sys`).
 
-A time is written as `0m1.002s`, as `1.00`, with a comma if the locale has one, or as `26:27.30` (GNU time's
-%E).
+A time has the form `0m1.002s`, `1.00`, or `26:27.30` (GNU time's %E). The fraction has a comma if the locale
+does.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ _LABELS = {"real", "user", "sys"}
 
 
 def sniff(sample: Sample) -> float:
-    """Certain if the file has three adjacent lines with these labels."""
+    """Returns 0.9 if the file contains times with the three labels, and otherwise 0."""
     return 0.9 if next(_found(enumerate(sample.lines, 1)), None) else 0.0
 
 
 def read(reading: Reading) -> Iterator[Record]:
-    """Yields one record for three lines."""
+    """Yields one record for each group of the three labels."""
     for line, times in _found(reading.lines(), reading):
         yield Record(
             name=f"{reading.source.name}:{line}",
@@ -52,9 +53,9 @@ def read(reading: Reading) -> Iterator[Record]:
 def _found(
     lines: Iterator[tuple[int, str]] | enumerate[str], reading: Reading | None = None
 ) -> Iterator[tuple[int, dict[str, float]]]:
-    """Yields the line number of the first label, and the three times. Any other line in between starts a new
-    search. If only two of three lines are found, or if one of three has no valid time, this is counted as
-    damage in READING."""
+    """Yields the line number of the first label, and the three times. Lines other than empty ones must not
+    come between the labels. If only two of the three lines are found, or if one of them has no valid time,
+    counts this as a damaged line in READING."""
     times: dict[str, float | None] = {}
     first = lone = 0
     for number, line in lines:
@@ -72,7 +73,8 @@ def _found(
             first = first if times else number
             times[label[0]] = label[1]
             if set(times) == {"sys"} and lone and number == lone + 2:
-                # The line between `real` and `sys` must be a line of times, so it is damaged.
+                # There is exactly one line between `real` and `sys`. It must be the line of `user`, which is
+                # damaged.
                 _count(reading, lone)
         if len(times) == len(_LABELS):
             known = {name: seconds for name, seconds in times.items() if seconds is not None}
@@ -86,8 +88,8 @@ def _found(
 
 
 def _lacks_one(times: dict[str, float | None]) -> bool:
-    """Whether exactly two of the three lines were found. A single line that looks like a label may be a
-    program's output."""
+    """Returns whether exactly two of the three lines were found, and at least one has a valid time. A single
+    line is not counted as damage, because it may be output of the measured program."""
     return len(times) == 2 and any(seconds is not None for seconds in times.values())
 
 
@@ -109,7 +111,8 @@ def _in_one_line(line: str) -> dict[str, float] | None:
 
 
 def _labelled(line: str) -> tuple[str, float | None] | None:
-    """Returns the label of a line and its time, which is None if it can't be read."""
+    """Returns the label of a line and its time. The time is None if it can't be parsed. Returns None if the
+    line has no label."""
     if found := _LABEL.fullmatch(line):
         return _name(found[1]), unit_seconds(found[2])
     damaged = _DAMAGED.fullmatch(line)

@@ -1,5 +1,5 @@
-"""An input file with times. It is read as lines or bytes, compressed or not, and gives a sample for detecting
-its format."""
+"""Reads an input file with times as lines or as bytes. Decompresses it if necessary. Returns a sample of it
+from which readers detect its format."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ records."""
 
 
 class RatioError(IodockError):
-    """A file can't be read, or does not have the given format."""
+    """Is raised if a file can't be read, or does not have the expected format."""
 
 
 @dataclass(slots=True)
 class Source:
-    """One file, or the content of a pipe."""
+    """Describes one input file, or holds the content of a pipe."""
 
     path: str
     """Path as the user wrote it; `-` for standard input."""
@@ -39,17 +39,17 @@ class Source:
 
     @property
     def name(self) -> str:
-        """Name of the file without its folder."""
+        """Returns the name of the file without its folder, or `stdin` for standard input."""
         return "stdin" if self.path == "-" else Path(self.path).name
 
     @property
     def is_folder(self) -> bool:
-        """Whether the path is a folder, as for stores."""
+        """Returns whether the path is a folder, as it is for a store."""
         return self.content is None and Path(self.path).is_dir()
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Yields line number and text without the line's end. Bytes that are not UTF-8 are replaced. Raises
-        RatioError."""
+        """Yields the number and text of each line, without the line break. Bytes that are not UTF-8 are
+        replaced. Raises RatioError if the file can't be read."""
         with self._open() as stream:
             try:
                 for number, line in enumerate(files.lines(stream, self.path, RatioError), 1):
@@ -59,7 +59,7 @@ class Source:
                 raise _unreadable(self.path, error) from error
 
     def data(self) -> bytes:
-        """Returns all bytes, decompressed. Raises RatioError."""
+        """Returns the whole content, decompressed. Raises RatioError if the file can't be read."""
         with self._open() as stream:
             try:
                 return files.whole(stream, self.path, TIMES_AT_ONCE, RatioError)
@@ -67,8 +67,8 @@ class Source:
                 raise _unreadable(self.path, error) from error
 
     def sample(self) -> bytes:
-        """Returns the first and the last part of the file, because the output of `time` is at the end of a
-        long log. Raises RatioError."""
+        """Returns the first and the last part of the file. The last part is needed because a long log has the
+        output of `time` at its end. Raises RatioError if the file can't be read."""
         with self._open() as stream:
             try:
                 head = stream.read(SAMPLE_BYTES)
@@ -83,7 +83,7 @@ class Source:
         return _tail(stream)
 
     def total(self) -> int | None:
-        """Total number of bytes; None if it is not known beforehand."""
+        """Returns the number of bytes of the file before decompression, or None if it is not known."""
         if self.content is not None:
             return len(self.content)
         try:
@@ -100,8 +100,8 @@ class Source:
 
 
 def source_of(path: str, standard_input: BinaryIO | None = None) -> Source:
-    """Returns the file of this name, or STANDARD_INPUT for `-`. Input that can be read only once, such as a
-    pipe, is kept in memory. Raises RatioError."""
+    """Returns the file at PATH, or STANDARD_INPUT for `-`. The content of a pipe, which can be read only
+    once, is kept in memory. Raises RatioError if it can't be read."""
     if path == "-" and standard_input is not None:
         return Source(path, files.whole(standard_input, "standard input", TIMES_AT_ONCE, RatioError))
     try:
@@ -117,8 +117,8 @@ def _plain(path: str) -> BinaryIO:
 
 
 def _tail(stream: BinaryIO) -> bytes:
-    """Returns the last part of the rest. It reads up to a limit, because a compressed file may expand without
-    end."""
+    """Returns the last SAMPLE_BYTES of the stream. Stops after _MOST_LOOKED_AT bytes, because a small
+    compressed file may expand to a huge one."""
     last, previous = b"", b""
     for _ in range(_MOST_LOOKED_AT // SAMPLE_BYTES):
         if not (block := stream.read(SAMPLE_BYTES)):

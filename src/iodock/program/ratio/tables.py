@@ -1,4 +1,4 @@
-"""Makes answers from interpreted records. Any view can show them."""
+"""Makes answers from the judged records, so that the same views can show them as other answers."""
 
 from __future__ import annotations
 
@@ -63,8 +63,9 @@ _TYPES: Mapping[str, pa.DataType] = {
 def table_of_judged(
     judged: Iterable[Judged], cores_given: bool = False, expected: int | None = None
 ) -> pa.Table:
-    """Makes one row per record, in their order. EXPECTED: the I/O volume in bytes that the user expects of
-    each. Rows become Arrow batch by batch, because a year of jobs as Python rows would fill the memory."""
+    """Makes a table with one row per record, in the order of the records. EXPECTED is the number of bytes
+    that the user expects each record to move. The rows are converted to Arrow in batches, because the rows of
+    a year of jobs as Python objects would fill the memory."""
     rows = (_row(one, cores_given, expected) for one in judged)
     schema = _schema(COLUMNS)
     batches = []
@@ -76,7 +77,7 @@ def table_of_judged(
 def answer_of(
     table: pa.Table, losses: Iterable[Loss], notes: Iterable[str], options: Mapping[str, Any]
 ) -> Answer:
-    """Makes an answer from the rows of `table_of_judged`, with notes. OPTIONS: the limits that were
+    """Makes an answer from the table that `table_of_judged` returned. OPTIONS are the limits that were
     applied."""
     low = pc.any(pc.equal(table.column("reading"), "I/O-heavy")).as_py()
     beside = [*notes, *([NOT_ONLY_IO] if low else [])]
@@ -97,7 +98,8 @@ def answer_of(
 
 
 def _of_volume(table: pa.Table) -> list[str]:
-    """Explains a volume that differs from the expected one (SS-ken report, 2.3.2.1)."""
+    """Returns notes on I/O volumes that are missing, zero or much larger than expected (SS-ken report,
+    2.3.2.1)."""
     moved = table.column("io_bytes")
     notes = []
     if unknown := moved.null_count:
@@ -118,7 +120,7 @@ def _schema(columns: tuple[Column, ...]) -> pa.Schema:
 
 
 def table_of(rows: list[dict[str, Any]], columns: tuple[Column, ...]) -> pa.Table:
-    """Converts rows to Arrow, with the types that the columns declare."""
+    """Converts rows to an Arrow table with the types that the columns declare."""
     return pa.Table.from_pylist(rows, schema=_schema(columns))
 
 
@@ -149,7 +151,7 @@ def _row(one: Judged, cores_given: bool, expected: int | None) -> dict[str, Any]
 
 
 def _shown(text: str) -> str:
-    """Writes bytes in a file's name that are not UTF-8 as `\\xff`, because Arrow accepts only UTF-8."""
+    """Writes bytes of a file name that are not UTF-8 as `\\xff`, because Arrow accepts only UTF-8."""
     return (
         text
         if text.isascii()
@@ -178,8 +180,8 @@ def history_answer(
     options: Mapping[str, Any],
     name: str = "",
 ) -> Answer:
-    """Makes an answer with the histogram as rows. `totals.total` has the numbers over all jobs and the
-    proposal."""
+    """Makes an answer whose rows are the bins of the histogram. `totals.total` contains the numbers over all
+    jobs, and the threshold that is proposed."""
     rows = [
         {"lower": one.lower, "upper": one.upper, "count": one.jobs, "core_hours": one.core_hours}
         for one in history.bins

@@ -1,13 +1,15 @@
-"""Finds a threshold for 'I/O-heavy' in a histogram of CPU utilisation.
+"""Proposes a threshold below which a job is called I/O-heavy, from a histogram of CPU utilisation.
 
 Jobs that wait for I/O and jobs that compute form two peaks with a valley between them. A valley is a place
-where the smoothed histogram falls to less than half of the lower of the two peaks next to it, each of which
-contains at least a hundredth of the jobs. The lowest valley counts, because half-used nodes form peaks at
-higher values. The threshold is at the end of the peak below the valley, not in the middle of the valley,
-because the jobs in the valley are not known to be I/O-heavy.
+where the smoothed histogram falls to less than half of the lower of the two peaks next to it. Each of these
+peaks must contain at least a hundredth of the jobs. If there are several valleys, the one at the lowest
+utilisation counts, because half-used nodes form peaks at higher values. The threshold is at the end of the
+peak below the valley, and not in the middle of the valley, because the jobs in the valley are not known to be
+I/O-heavy.
 
-Otsu's method (1979), the usual way to divide a histogram, divides by the variance within the parts. Usually
-few jobs wait for I/O, and then the peak of computing jobs outweighs the valley.
+Otsu's method (1979), which is often used to divide a histogram, chooses the division by the variance of the
+two parts. It is not used here: usually few jobs wait for I/O, and the large peak of computing jobs would then
+determine the division.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _HIGHEST = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A threshold and its reason."""
+    """Holds a proposed threshold and the reason for it."""
 
     threshold: float
     bimodal: bool
@@ -43,7 +45,7 @@ class Proposal:
 
     @property
     def toml(self) -> str:
-        """The threshold as lines for the site's settings file."""
+        """Returns the threshold as lines for the site's settings file."""
         return f"[ratio]\nio_below = {self.threshold:.2f}\n"
 
 
@@ -57,8 +59,8 @@ class _Valley:
 
 
 def propose(weights: Sequence[float], jobs: int, first_decile: float) -> Proposal:
-    """Finds the threshold in a histogram over 0 to 1 with these WEIGHTS. JOBS shows how reliable the result
-    is."""
+    """Proposes a threshold from a histogram over 0 to 1. WEIGHTS are the values of its bins. JOBS is the
+    number of jobs: if it is small, or if there is no valley, the first decile is proposed."""
     decile = min(_HIGHEST, max(0.01, round(first_decile, 2)))
     so = N_("the first decile") if first_decile <= _HIGHEST else f"{_HIGHEST} (the first decile is higher)"
     if jobs < FEWEST_JOBS:
@@ -81,9 +83,10 @@ def _middle(place: int) -> float:
 
 
 def _lowest_valley(weights: Sequence[float], jobs: int) -> _Valley | None:
-    """Finds the valley above the lowest peak; None if there is only one peak."""
+    """Returns the valley above the lowest peak, or None if there is only one peak."""
     smooth = smoothed(weights, max(1.5, 20.0 * jobs**-0.2))
-    # For each bin, the maximum of all bins to its left and to its right.
+    # For each bin, `left` has the maximum over it and all bins to its left, and `right` the maximum over it
+    # and all bins to its right.
     left = list(accumulate(smooth, max))
     right = list(accumulate(reversed(smooth), max))[::-1]
     inside = [
@@ -112,7 +115,8 @@ def _floor(smooth: Sequence[float], first: int, last: int) -> _Valley:
 
 
 def smoothed(weights: Sequence[float], width: float) -> list[float]:
-    """Smooths the bins with a bell curve of WIDTH bins. The histogram is mirrored at its ends."""
+    """Smooths the bins with a normal distribution whose standard deviation is WIDTH bins. At its ends, the
+    histogram is continued by its mirror image."""
     reach = math.ceil(3 * width)
     bell = [math.exp(-0.5 * (step / width) ** 2) for step in range(-reach, reach + 1)]
     whole, size = sum(bell), len(weights)

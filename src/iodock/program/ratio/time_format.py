@@ -1,7 +1,7 @@
-"""Output of GNU `time -f FORMAT`, read with the same FORMAT (`--time-format`).
+"""Reads the output of GNU `time -f FORMAT`. The user gives the same FORMAT with `--time-format`.
 
-The format becomes a regular expression: literal text must match, and each `%x` is a group. Source: the manual
-of GNU time 1.9.
+The format is converted to a regular expression, in which literal text must match and each `%x` is a group.
+Source: the manual of GNU time 1.9.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _HINT = "give the format that was used with time: --time-format '%e %U %S'"
 
 
 def sniff(sample: Sample) -> float:
-    """The reader is used only if the user requests it."""
+    """Returns 0, because the reader needs the option `--time-format` and is used only on request."""
     return 0.0
 
 
 def read(reading: Reading) -> Iterator[Record]:
-    """Yields one record per match of the format. Raises RequestError for a format without the required
+    """Yields one record for each match of the format. Raises RequestError if the format lacks the required
     times."""
     pattern, lines = expression(reading.options.time_format or "")
     window: list[str] = []
@@ -49,11 +49,11 @@ def read(reading: Reading) -> Iterator[Record]:
 
 
 def expression(form: str) -> tuple[re.Pattern[str], int]:
-    """Returns the regular expression of a format, and the number of lines that it spans. Raises
-    RequestError."""
+    """Returns the regular expression for a format, and the number of lines that it spans. Raises RequestError
+    if the format lacks the required times."""
     parts: list[str] = []
     seen: set[str] = set()
-    # A line break at the end of the format gives an empty line in the output, which is ignored.
+    # A line break at the end of the format adds only an empty line to the output, so it is removed.
     for token in _TOKENS.findall(_LAST_BREAKS.sub("", form)):
         if token[0] == "%" and token != "%%":
             parts.append(_group(token, form, seen))
@@ -61,7 +61,7 @@ def expression(form: str) -> tuple[re.Pattern[str], int]:
             parts.append(_loose(_LITERALS.get(token, token)))
     if "U" not in seen or not seen & {"e", "E"}:
         raise RequestError(f"--time-format '{form}' lacks %U, or both %e and %E", _HINT)
-    # Blanks at the ends of lines are often lost in logs, so they may be missing.
+    # Blanks at the ends of lines may be missing, because logs often lose them.
     body = re.sub(r"(?:\[ \\t\]\*)?\\n(?:\[ \\t\]\*)?", r"\\n", "".join(parts))
     body = body.removeprefix(_BLANKS).removesuffix(_BLANKS)
     return re.compile(body), body.count(r"\n") + 1

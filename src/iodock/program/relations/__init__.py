@@ -1,1 +1,1 @@
-"""Parts that analyses share: filters, grouping keys, and the one SELECT that counts calls."""
+"""Contains the SQL that analyses share: filters, grouping keys, and the SELECT that counts calls."""

@@ -1,4 +1,4 @@
-"""Groups the calls of a store that has only counts (from strace -c) in the same way as those of other
+"""Groups the counts of a store that has no calls (from strace -c) into the same table as the calls of other
 stores."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ _INTERFACE = "interface"
 
 
 def keep_counted(store: Store, grouping: Grouping, filters: Filters, ordered: tuple[str, ...]) -> None:
-    """Creates `call_groups` like `keep_groups`. Raises RequestError for requests that counts by call can't
-    answer."""
+    """Creates the table `call_groups` as `keep_groups` does. Raises RequestError for keys and filters other
+    than those on calls, because the store only has one count per call."""
     others = [key.name for key in grouping.keys if key.origin != _ORIGIN and key.name != _INTERFACE]
     filtered = {**filters.given(), "kind": ()} != {"kind": ()} or filters.kind not in ((), ("all",))
     if others or filtered:
@@ -39,30 +39,31 @@ SELECT *, row_number() OVER (ORDER BY {", ".join([*ordered, *names])}) AS place 
 
 
 def counted_row(store: Store, where: str = "true") -> dict[str, object]:
-    """Returns the measures of all calls as one row. WHERE: SQL condition on calls `c`."""
+    """Returns the measures over all calls as one row. WHERE is an SQL condition on calls `c`."""
     (row,) = store.rows(f"SELECT {_MEASURES} FROM {_NAMED} WHERE {where}")
     return row
 
 
 def left_out(store: Store, grouping: Grouping, shown: int) -> dict[str, object]:
-    """Returns the measures of the rows after the first SHOWN."""
+    """Returns the measures of the rows that the answer leaves out, which are those after the first SHOWN."""
     same = " AND ".join(f'g."{key.name}" IS NOT DISTINCT FROM {_expression(key)}' for key in grouping.keys)
     return counted_row(store, f"EXISTS (SELECT 1 FROM {GROUPS} g WHERE g.place > {shown} AND {same})")
 
 
 def _expression(key: Key) -> str:
-    """strace -c counts only system calls, so other keys are constant."""
+    """Returns the SQL for a key. The interface is always POSIX, because strace -c counts only system
+    calls."""
     return "'POSIX'" if key.name == _INTERFACE else key.of("f")
 
 
 def _all_or_none(function: str, column: str) -> str:
-    """SQL for a sum that is unknown if one of its values is unknown."""
+    """Returns the SQL for a sum, minimum or maximum that is NULL if one of its values is NULL."""
     return f"CASE WHEN count(n.{column}) = count(*) THEN CAST({function}(n.{column}) AS BIGINT) END"
 
 
 _NAMED = "call_totals n LEFT JOIN calls c ON c.id = n.call_id"
 _CALLS, _ERRORS, _TIME = (_all_or_none("sum", name) for name in ("calls", "errors", "time_ns"))
-# SQL for the measures, in the order of grouping.MEASURES.
+# This SQL computes the measures, in the order of grouping.MEASURES.
 _MEASURES = f"""{_CALLS} AS count, {_CALLS} - {_ERRORS} AS success, {_ERRORS} AS failed,
   NULL::BIGINT AS no_result, NULL::MAP(VARCHAR, BIGINT) AS errnos,
   {_TIME} AS total_time_ns, CAST({_TIME} AS DOUBLE) / nullif({_CALLS}, 0) AS mean_time_ns,

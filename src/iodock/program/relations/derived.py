@@ -1,4 +1,5 @@
-"""The views that rules use. Each is one file in `views/`, whose header describes its rows and columns."""
+"""Loads the SQL views that rules use. Each view is a file in `views/`, whose header describes its rows and
+columns."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _COLUMN = re.compile(r"-- (\w+): (.*)")
 
 @dataclass(frozen=True)
 class View:
-    """One view. In its text, `{name}` stands for a field of RunFacts."""
+    """Holds one SQL view. Its text contains placeholders `{name}`, each of which is replaced by a field of
+    RunFacts."""
 
     name: str
     head: str
@@ -27,12 +29,12 @@ class View:
 
     @cached_property
     def doc(self) -> str:
-        """What a row of the view means."""
+        """Returns the part of the header that says what a row of the view means."""
         return " ".join(_filled(self._parts[0], RunFacts()).replace("\n-- ", " ").split())
 
     @cached_property
     def columns(self) -> Mapping[str, str]:
-        """The meaning of each column with its unit, in the order of the answer."""
+        """Returns the meaning of each column with its unit, in the order of the view's columns."""
         found: dict[str, str] = {}
         for line in _filled(self._parts[1], RunFacts()).splitlines():
             column = _COLUMN.fullmatch(line)
@@ -49,12 +51,12 @@ class View:
 
     @cached_property
     def reads(self) -> tuple[str, ...]:
-        """Names of the views that this one uses."""
+        """Returns the names of the views that this view reads."""
         sources = set(_SOURCE.findall(_COMMENT.sub("", self.body)))
         return tuple(name for name in names() if name in sources and name != self.name)
 
     def sql(self, facts: RunFacts) -> str:
-        """The SELECT that computes the view."""
+        """Returns the SELECT that computes the view for a run with these facts."""
         return _filled(self.body, facts)
 
 
@@ -70,7 +72,7 @@ def names() -> tuple[str, ...]:
 
 @cache
 def view(name: str) -> View:
-    """Returns the view of this name. Raises KeyError for an unknown one."""
+    """Returns the view of this name. Raises KeyError if there is none."""
     if name not in names():
         raise KeyError(name)
     head, _, body = (FOLDER / f"{name}.sql").read_text(encoding="utf-8").partition("\n\n")
@@ -78,7 +80,7 @@ def view(name: str) -> View:
 
 
 class _Views(Mapping[str, View]):
-    """All views by name. A file is read on first access."""
+    """Maps names to views. The file of a view is read when the view is requested."""
 
     def __getitem__(self, name: str) -> View:
         return view(name)

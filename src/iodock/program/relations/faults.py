@@ -1,10 +1,10 @@
-"""Page faults in mapped files, and the accesses that follow from them.
+"""Queries page faults in mapped files, and derives the accesses that caused them.
 
-Only the first access of a process to a page is a fault. If neighbouring pages are in memory already, the
+Only the first access of a process to a page causes a fault. If neighbouring pages are in memory already, the
 kernel maps them, too: up to FAULT_AROUND_BYTES around the fault, or a whole large folio. A process that reads
-a file sequentially therefore has one fault in 16 pages, or fewer. So in an ascending run of faults of one
-task, the gaps count as accessed; after the last fault the same length as before it counts, up to the end of
-the file. (A page that is read and then written has two faults.)
+a file sequentially therefore has one fault in 16 pages, or fewer. The gaps between the faults of one task
+count as accessed if the faults are in ascending order. After the last of them, a piece counts that is as long
+as the gap before it, up to the end of the file. A page that is first read and then written has two faults.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ RUN_FAULTS = 4
 
 
 def are_known(store: Store) -> bool:
-    """Whether this store contains the accesses to mapped data."""
+    """Returns whether the store contains page faults, which show the accesses to mapped files."""
     return _state(store) == "recorded" or bool(store.manifest.rows.get("faults"))
 
 
 def sees_page_faults(store: Store) -> bool:
-    """Whether this store would contain accesses to mapped data. Unlike `are_known`, this is also true if no
-    data was mapped."""
+    """Returns whether the recording would have contained page faults in mapped files. Unlike `are_known`, it
+    also returns true if the program mapped no data file."""
     return are_known(store) or _state(store) == "not-needed"
 
 
@@ -42,8 +42,9 @@ def _state(store: Store) -> str | None:
 
 
 def steps(source: str = "faults", where: str = "") -> str:
-    """SQL for each fault of SOURCE with the step from the task's previous fault in that file (NULL for the
-    first, and for pages that were present when recording began) and the number of its ascending run."""
+    """Returns the SQL for each fault of SOURCE with two numbers: the distance in bytes from the previous
+    fault of the same task in the same file, and the number of the ascending run that the fault belongs to.
+    The distance is NULL for the first fault, and for pages that were in memory when recording began."""
     return f"""SELECT *, sum(CASE WHEN step = 0 OR {NEAR} THEN 0 ELSE 1 END)
     OVER (PARTITION BY file_id, utid, is_major IS NULL ORDER BY ts ROWS UNBOUNDED PRECEDING) AS run
 FROM (SELECT *, CASE WHEN is_major IS NOT NULL THEN offset_bytes - lag(offset_bytes)
@@ -52,8 +53,8 @@ FROM (SELECT *, CASE WHEN is_major IS NOT NULL THEN offset_bytes - lag(offset_by
 
 
 def ranges(stepped: str) -> str:
-    """SQL for the accessed parts by file, without overlaps: `lower_bytes` to `upper_bytes`, with the faults
-    in them. STEPPED: a table with the columns of `steps`."""
+    """Returns the SQL for the accessed parts of each file without overlaps (`lower_bytes` to `upper_bytes`),
+    with the number of faults in each. STEPPED is a table with the columns that `steps` returns."""
     return f"""WITH runs AS (
   SELECT *, count(*) FILTER (WHERE step IS DISTINCT FROM 0)
     OVER (PARTITION BY file_id, utid, is_major IS NULL, run) AS length

@@ -1,4 +1,4 @@
-"""Filters: the calls that a request is about. A filter never changes the columns of an answer."""
+"""Defines filters, which select the calls of a request. A filter never changes the columns of an answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters that every analysis accepts. A list means any of its values."""
+    """Holds the filters that every analysis accepts. If a filter is a list, a call passes if one of the
+    values applies."""
 
     file: tuple[str, ...] = ()
     """Names or globs: `*` matches within a folder, `**` across folders. If a file with exactly this name
@@ -58,19 +59,19 @@ class Filters:
             raise RequestError(f"direction is read or write, not {self.direction}")
 
     def given(self) -> dict[str, Any]:
-        """The filters that differ from their defaults."""
+        """Returns the filters that differ from their defaults."""
         pairs = ((field.name, getattr(self, field.name), field.default) for field in dataclasses.fields(self))
         return {name: value for name, value, default in pairs if value != default}
 
     def without_calls(self) -> Filters:
-        """Returns the filters that apply to rows which are not calls, such as page faults or loaded pages:
-        those on files, tasks and times."""
+        """Returns the filters on files, tasks and times. Rows that are not calls, such as page faults or
+        loaded pages, have only these."""
         return dataclasses.replace(self, call=(), outcome="any", direction=None, min_time_ns=None)
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Filters:
-        """Makes filters from keyword arguments in Python. Each is one value or a list. Raises
-        RequestError."""
+        """Makes filters from keyword arguments in Python, each of which is one value or a list. Raises
+        RequestError for an unknown name or a wrong value."""
         for name in values:
             if name not in _NAMES:
                 message = f"no such filter or option: {name}"
@@ -135,7 +136,7 @@ def _number(name: str, value: Any) -> int:
 
 
 def _listed(value: Any, apart: bool) -> Sequence[Any]:
-    """Makes a list from a single value or a list. APART: a text with commas contains several values."""
+    """Returns a tuple for a single value or a list. If APART is true, a text is split at commas."""
     if value is None:
         return ()
     if isinstance(value, str) and apart:
@@ -147,8 +148,8 @@ _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_00
 
 
 def duration_ns(text: str | float) -> int:
-    """Converts `0.1`, `250ms` or `3us` to nanoseconds. A number without a unit is in seconds. Raises
-    RequestError."""
+    """Converts a duration such as `0.1`, `250ms` or `3us` to nanoseconds. A number without a unit is in
+    seconds. Raises RequestError for other texts."""
     plain = str(text).strip()
     unit = plain.lstrip("0123456789.eE+-") if not plain[-1:].isdigit() else ""
     number = plain[: len(plain) - len(unit)] if unit else plain

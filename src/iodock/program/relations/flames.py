@@ -1,8 +1,8 @@
-"""Time, bytes and calls by the path that leads to them: program, functions, call, files.
+"""Sums time, bytes and calls by the path that leads to a call: program, functions, call, files.
 
-A path begins with the program that ran. The functions of the call's stack follow, outermost first, then the
-call and the file or the pattern of files. In a store without stacks the file comes before the call. A frame
-has a number, so that a path is a list of numbers.
+A path begins with the program that made the call. The functions of the call's stack follow, outermost first,
+then the call, and then the file or the pattern of files. In a store without stacks, the file comes before the
+call. Each frame has a number, and a path is stored as a list of these numbers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FROM stacks t JOIN sites s ON s.site_id = t.site_id LEFT JOIN symbols y ON y.sit
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One box of a flame graph: a program, function, call or file."""
+    """Holds one frame of a flame graph: a program, function, call or file."""
 
     kind: str
     """One of program, function, call, file or unknown."""
@@ -48,16 +48,17 @@ class Frame:
 
     @property
     def title(self) -> str:
-        """The frame's name. A function's name has its line, too."""
+        """Returns the text for the frame. For a function, this is its name with the source file and line, if
+        these are known."""
         if self.file is None or self.line is None:
             return self.name
         return f"{self.name} {self.file.rpartition('/')[2]}:{self.line}"
 
 
 def keep_flames(store: Store, selection: Selection) -> None:
-    """Creates `flame_frames`, which has a number for each frame, and `flame_paths`, which has for each path
-    the numbers of its frames, outermost first, with calls, time and bytes. The sums are those of all chosen
-    calls."""
+    """Creates the tables `flame_frames` and `flame_paths`. The first gives each frame a number. The second
+    has for each path the numbers of its frames, outermost first, with calls, time and bytes. The sums over
+    all paths are those of all chosen calls."""
     keep_stacks(store)
     keep_patterns(store)
     store.keep(_FILES, f"SELECT f.file_id, coalesce(f.pattern, f.name) AS name FROM {FILES} f")
@@ -68,8 +69,8 @@ def keep_flames(store: Store, selection: Selection) -> None:
 
 
 def keep_stacks(store: Store) -> None:
-    """Creates `flame_functions`, which has a number for each frame of stacks, and `flame_stacks`, which has
-    for each stack these numbers, outermost first."""
+    """Creates the tables `flame_functions` and `flame_stacks`. The first gives each frame of a stack a
+    number. The second has for each stack the numbers of its frames, outermost first."""
     store.keep(_ALL, _EVERY_FRAME)
     columns = "kind, name, file, line, module, build_id"
     store.keep(
@@ -87,7 +88,8 @@ FROM {_ALL} a JOIN {FUNCTIONS} f ON f.name = a.name AND f.file IS NOT DISTINCT F
 
 
 def keep_programs(store: Store) -> None:
-    """Creates `flame_programs`, which has for each task the name of the program that it ran last."""
+    """Creates the table `flame_programs`, which has for each task the name of the program that it executed
+    last."""
     store.keep(PROGRAMS, _PROGRAMS)
 
 
@@ -135,7 +137,7 @@ GROUP BY 1"""
 
 
 def frames_of(store: Store) -> dict[int, Frame]:
-    """Returns the frames that paths contain, by number. Needs `keep_flames`."""
+    """Returns the frames that occur in paths, by their number. `keep_flames` must have created the tables."""
     used = f"SELECT DISTINCT unnest(path) AS id FROM {PATHS}"
     return {
         row.pop("id"): Frame(**row)

@@ -1,4 +1,4 @@
-"""Globs for file names. `*` matches within a folder, `**` across folders."""
+"""Converts globs for file names to regular expressions. `*` matches within a folder, `**` across folders."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from iodock.shared.errors import RequestError
 
 
 def is_glob(text: str) -> bool:
-    """Whether the text contains a wildcard."""
+    """Returns whether the text contains a wildcard."""
     return any(letter in text for letter in "*?[")
 
 
 def glob_expression(glob: str) -> str:
-    """Converts a glob to a regular expression (RE2 and Java alike) for whole names. A glob that does not
-    begin with `/` may match any part of a name from a slash to its end. Raises RequestError."""
+    """Converts a glob for whole names to a regular expression that RE2 and Java both accept. A glob that does
+    not begin with `/` matches a whole name, or the part of a name after any slash. Raises RequestError if the
+    glob is invalid."""
     parts = [] if glob.startswith("/") else ["(?:.*/)?"]
     at = 0
     while at < len(glob):

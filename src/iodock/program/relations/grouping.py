@@ -1,9 +1,10 @@
-"""The one SELECT that counts calls. It is built from keys and a selection.
+"""Builds the SELECT that counts calls, from grouping keys and a selection.
 
-Events are first summed by ids alone (`cells`: file, call, task and error numbers, as far as the keys need
-them). Names are joined only to the few rows that remain. A call with two ends has two rows: bytes belong to
-each end, but counts and times to the call, so a second end is counted only if the first one is not in the
-same group (docs/explanation/store.md).
+Events are first summed by ids alone into the table `cells`. The ids are those of files, calls, tasks and
+error numbers, as far as the keys need them. Names are then joined only to the few rows of this table. A call
+on two files (such as rename) has two rows in `events`. The bytes of each row count for its file. The count
+and time belong to the call, so the second row is counted only if the first one is not in the same group
+(docs/explanation/store.md).
 """
 
 from __future__ import annotations
@@ -87,53 +88,54 @@ FILE_COUNT = Column(
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """The ids by which events must be summed for a set of keys."""
+    """Holds the keys of an answer, and determines the ids by which events must be summed for them."""
 
     keys: tuple[Key, ...]
 
     @property
     def by_file(self) -> bool:
-        """Whether rows depend on the file."""
+        """Returns whether a key depends on the file."""
         return any(key.origin == "file" for key in self.keys)
 
     @property
     def by_call(self) -> bool:
-        """Whether rows depend on the call."""
+        """Returns whether a key depends on the call."""
         return any(key.origin == "call" for key in self.keys)
 
     @property
     def by_task(self) -> bool:
-        """Whether rows depend on the process."""
+        """Returns whether a key depends on the task."""
         return any(key.origin == "task" for key in self.keys)
 
     @property
     def by_site(self) -> bool:
-        """Whether rows depend on the source line from which a call was made."""
+        """Returns whether a key depends on the source line from which a call was made."""
         return any(key.origin == "site" for key in self.keys)
 
     @property
     def by_stack(self) -> bool:
-        """Whether rows depend on the call's stack."""
+        """Returns whether a key depends on the call's stack."""
         return any(key.origin == "stack" for key in self.keys)
 
     @property
     def by_interface(self) -> bool:
-        """Whether rows depend on the call of an interface."""
+        """Returns whether a key depends on the interface call inside which a system call was made."""
         return any(key.origin == "interface" for key in self.keys)
 
     @property
     def counts_files(self) -> bool:
-        """Whether rows show the number of files that they represent."""
+        """Returns whether rows show the number of files that they represent."""
         return any(key.name in COUNTED_FILES for key in self.keys)
 
     @property
     def by_pattern(self) -> bool:
-        """Whether rows depend on the name pattern of files."""
+        """Returns whether a key is the name pattern of files."""
         return any(key.name == "pattern" for key in self.keys)
 
     @property
     def ids(self) -> list[tuple[str, str]]:
-        """Expression over events e, and name of its column in the cells, for each id."""
+        """Returns for each id the SQL expression over events `e`, and the name of its column in the table of
+        cells."""
         ids = [("e.errno_id", "errno_id")]
         if self.by_call:
             ids.append(("e.call_id", "call_id"))
@@ -154,13 +156,14 @@ class Grouping:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns that an answer with these keys has."""
+        """Returns the columns of an answer with these keys: the keys, the number of files if needed, and the
+        measures."""
         counted = (FILE_COUNT,) if self.counts_files else ()
         return (*(key.column for key in self.keys), *counted, *MEASURES)
 
 
 def cells_sql(grouping: Grouping, selection: Selection) -> str:
-    """SQL for events summed by ids."""
+    """Returns the SQL for events summed by ids."""
     ids = ", ".join(f"{expression} AS {name}" for expression, name in grouping.ids)
     numbers = ", ".join(str(at + 1) for at in range(len(grouping.ids) + 1))
     kinds = f"LEFT JOIN {INTERFACE_IDS} k ON k.id = e.interface_call_id "
@@ -177,8 +180,8 @@ GROUP BY {numbers}"""
 
 
 def keep_interfaces(store: Store) -> None:
-    """Creates `interface_kinds`, which numbers each pair of interface and call, and `interface_ids`, which
-    has this number for each call of an interface."""
+    """Creates the tables `interface_kinds` and `interface_ids`. The first gives each pair of interface and
+    call a number. The second has this number for each recorded call of an interface."""
     store.keep(
         INTERFACE_KINDS,
         """SELECT interface, call, row_number() OVER (ORDER BY interface, call) AS interface_id
@@ -218,8 +221,8 @@ def _counted(grouping: Grouping) -> str:
 
 
 def measures_sql(counted: str) -> str:
-    """SQL for the measures over cells `i`. COUNTED: condition for rows that count as calls. Integers stay
-    integers."""
+    """Returns the SQL for the measures over cells `i`. COUNTED is a condition for the cells whose calls
+    count. The SQL casts sums of integers back to integers, because DuckDB would return wider types."""
     total = f"CAST(sum(i.time) FILTER (WHERE {counted}) AS BIGINT)"
     timed = f"CAST(sum(i.timed) FILTER (WHERE {counted}) AS BIGINT)"
     moved = "CAST(sum(coalesce(i.read_bytes, 0) + coalesce(i.written_bytes, 0)) AS DOUBLE)"
@@ -249,7 +252,7 @@ def measures_sql(counted: str) -> str:
 
 
 def groups_sql(grouping: Grouping) -> str:
-    """SQL with one row per key, from the stored cells."""
+    """Returns the SQL that computes one row per key from the stored cells."""
     keys = ", ".join(f'{key.of("f")} AS "{key.name}"' for key in grouping.keys)
     numbers = ", ".join(str(at + 1) for at in range(len(grouping.keys)))
     files = "count(DISTINCT i.file_id) AS file_count, " if grouping.counts_files else ""
@@ -260,7 +263,8 @@ def groups_sql(grouping: Grouping) -> str:
 
 
 def errnos_sql(grouping: Grouping) -> str:
-    """SQL with one row per key that has failures, and a map from error to count, from the stored cells."""
+    """Returns the SQL that computes one row per key that has failures from the stored cells. The row maps
+    each error to its number of calls."""
     keys = [f'{key.of("f")} AS "{key.name}"' for key in grouping.keys]
     listed_keys = "".join(f"{key}, " for key in keys)
     numbers = ", ".join(str(at + 1) for at in range(len(keys) + 1))
@@ -277,7 +281,8 @@ def errnos_sql(grouping: Grouping) -> str:
 
 
 def keep_groups(store: Store, grouping: Grouping, selection: Selection, ordered: tuple[str, ...]) -> None:
-    """Creates `call_groups`: one row per key with all measures, and the row's `place` in the order."""
+    """Creates the table `call_groups`, which has one row per key with all measures. The column `place` is the
+    row's position in the order."""
     if grouping.by_interface:
         keep_interfaces(store)
     if grouping.by_site or grouping.by_stack:
@@ -299,8 +304,9 @@ FROM g LEFT JOIN m ON {same}""",
 
 
 def keep_other(store: Store, grouping: Grouping, shown: int) -> None:
-    """Creates `cells_other`: the cells of the rows that a top list leaves out. A call whose other end is in a
-    row that is shown still counts here. A call with both ends here counts once."""
+    """Creates the table `cells_other` with the cells of the rows that an answer leaves out. A call on two
+    files counts here if one of its files is in a left-out row, even if the other is in a shown row. A call
+    with both files in left-out rows counts once."""
     names = ", ".join(f'"{key.name}"' for key in grouping.keys)
     store.keep("shown_groups", f"SELECT {names}, true AS shown FROM {GROUPS} WHERE place <= {shown}")
 
@@ -318,7 +324,7 @@ def keep_other(store: Store, grouping: Grouping, shown: int) -> None:
 
 
 def one_row(store: Store, cells: str) -> dict[str, object]:
-    """Returns the measures over all of the stored cells, as one group."""
+    """Returns the measures over all of the stored cells as one row."""
     (row,) = store.rows(f"SELECT {measures_sql('NOT i.again')} FROM {cells} i")
     errnos = store.rows(
         f"SELECT x.name AS error, CAST(sum(i.calls) AS BIGINT) AS failures FROM {cells} i "

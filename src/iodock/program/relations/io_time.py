@@ -1,7 +1,9 @@
-"""Defines I/O time and waiting time, and computes the wall time of each as the union over all tasks.
+"""Defines I/O time and waiting time. Computes the wall time of each as the union of the calls' intervals over
+all tasks.
 
-The import of a log computes the sums, too, in Rust (`iodock-tracker`, `io_time`). This module is for filtered
-requests and for stores without these sums. tests/program/store/test_io_time.py compares both.
+The import of a log computes the same sums in Rust (`iodock-tracker`, `io_time`) and stores them in the
+manifest. This module is for requests with filters, and for stores without these sums.
+tests/program/store/test_io_time.py checks that both give the same result.
 """
 
 from __future__ import annotations
@@ -22,15 +24,16 @@ IO_CALLS = f"class IN ('data', 'metadata', 'seek', 'sync') OR family IN ({WAITIN
 
 @dataclass(frozen=True, slots=True)
 class Unions:
-    """Wall time in which any of the calls ran, and in which any call of a subset ran, ns."""
+    """Holds two wall times in ns: the time in which any of the calls ran, and the time in which any call of a
+    subset ran."""
 
     any_ns: int
     subset_ns: int
 
 
 def io_time(store: Store, selection: Selection) -> Unions | None:
-    """Returns the wall time in any I/O call, and in those that did not wait (the subset); None if no call has
-    a duration or a time."""
+    """Returns the wall time in which any I/O call ran, and the wall time in which any I/O call ran that did
+    not wait for other processes (the subset). Returns None if the calls have no durations or no times."""
     if not store.manifest.durations or store.manifest.first_ts is None:
         return None
     whole = store.manifest.raw.get("io")
@@ -40,22 +43,23 @@ def io_time(store: Store, selection: Selection) -> Unions | None:
 
 
 def swept(store: Store, selection: Selection) -> Unions:
-    """Computes the same as `io_time` from single events."""
-    # The import is here, because Arrow's compute module is slow to import and rarely needed.
+    """Computes the result of `io_time` from the single events instead of the sums in the manifest."""
+    # Arrow's compute module is slow to import. It is imported here, because most requests do not need it.
     from iodock.program.relations.sweep import unions
 
     return Unions(*unions(store.reader(intervals_sql(store, selection))))
 
 
 def intervals_sql(store: Store, selection: Selection) -> str:
-    """SQL for begin, end and `in_subset` (the call does not wait) of each I/O call."""
+    """Returns the SQL for the start and end of each I/O call, and `in_subset`, which is true if the call did
+    not wait."""
     calls = io_calls_sql(store, selection)
     return f"SELECT from_ts, to_ts, in_subset FROM ({calls}) c WHERE from_ts IS NOT NULL"
 
 
 def io_calls_sql(store: Store, selection: Selection) -> str:
-    """SQL for each I/O call that has a duration: `utid`, `dur`, `from_ts`, `to_ts`, `in_subset` (the call
-    does not wait)."""
+    """Returns the SQL for each I/O call that has a duration: `utid`, `dur`, `from_ts`, `to_ts` and
+    `in_subset`. `in_subset` is false for calls that waited for another process or the network."""
     waits = _ids(store, f"family IN ({WAITING_CALLS})")
     moves = _ids(store, "class = 'data'")
     kinds = _ids(store, IO_CALLS)
@@ -73,5 +77,5 @@ FROM events e {selection.joins} LEFT JOIN waited_files w ON w.file_id = e.file_i
 
 def _ids(store: Store, condition: str) -> str:
     ids = [str(row["id"]) for row in store.rows(f"SELECT id FROM calls WHERE {condition}")]
-    # An empty list becomes -1, because NOT IN (NULL) is neither true nor false.
+    # An empty list becomes -1, which is no id, because `NOT IN (NULL)` would be neither true nor false.
     return f"({', '.join(ids) or '-1'})"

@@ -1,4 +1,4 @@
-"""The keys by which rows can be grouped, for `--by`."""
+"""Defines the keys by which `--by` can group rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Origin = Literal["call", "file", "task", "errno", "interface", "site", "stack"]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key: the small table that it comes from, and its expression."""
+    """Describes one key: the small table that it comes from, and its SQL expression over this table."""
 
     name: str
     origin: Origin
@@ -26,11 +26,11 @@ class Key:
 
     @property
     def column(self) -> Column:
-        """The column that an answer has for this key."""
+        """Returns the column that an answer has for this key."""
         return Column(self.name, self.type, None, "key", self.doc)
 
     def of(self, alias: str) -> str:
-        """Returns the expression for one alias of the table of files."""
+        """Returns the SQL expression of the key. ALIAS is the alias of the table of files in the query."""
         return self.expression.format(f=alias)
 
 
@@ -133,7 +133,7 @@ COUNTED_FILES = ("pattern", "folder", "ending", "kind", "mount", "fs_type")
 
 
 def find_keys(names: tuple[str, ...]) -> tuple[Key, ...]:
-    """Returns the keys of these names. Raises RequestError."""
+    """Returns the keys of these names. Raises RequestError for an unknown name."""
     names = tuple(name.replace("-", "_") for name in names)
     for name in names:
         if name not in KEYS:

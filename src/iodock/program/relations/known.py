@@ -1,4 +1,5 @@
-"""Sums over all calls of a run. They show early that a rule has nothing to find."""
+"""Computes sums over all calls of a run. They show early that a rule has nothing to find, so that its query
+need not run."""
 
 from __future__ import annotations
 
@@ -39,19 +40,19 @@ FLAGS_SQL = "SELECT CAST(bit_or(flags) AS BIGINT) AS flags FROM opens WHERE errn
 
 
 def any_sql(condition: str) -> str:
-    """SQL that finds one event with this condition."""
+    """Returns the SQL that returns a row if an event meets the condition."""
     return f"SELECT 1 FROM events WHERE {condition} LIMIT 1"
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Sums over a selection of rows."""
+    """Holds rows of sums, and adds up those that a caller chooses."""
 
     rows: Sequence[Row]
 
     def where(self, **chosen: object) -> Sums:
-        """Selects rows by column. Each column has one value or several; `size_bin` and `pattern` may have a
-        range."""
+        """Returns the rows whose columns have the chosen values. For each column there is one value or
+        several; `size_bin` and `pattern` may have a range."""
         return Sums([row for row in self.rows if all(_is_in(row[name], of) for name, of in chosen.items())])
 
     def total(self, column: str = "count") -> int:
@@ -60,13 +61,13 @@ class Sums:
 
     @property
     def time_ns(self) -> int | None:
-        """Time inside the calls; None if no call has a duration."""
+        """Returns the time inside the calls in ns, or None if no call has a duration."""
         times = [row["time_ns"] for row in self.rows if row["time_ns"] is not None]
         return sum(times) if times else None
 
     @property
     def longest_ns(self) -> int:
-        """Duration of the longest single call."""
+        """Returns the duration of the longest single call in ns, or 0 if no call has a duration."""
         return max((row["longest_ns"] or 0 for row in self.rows), default=0)
 
 
@@ -76,7 +77,7 @@ def _is_in(value: object, of: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Facts about a run that are known before rules run."""
+    """Holds facts about a run that are computed before rules run."""
 
     calls: Sums
     """Sums by `name`, `family` and `class` of the call, `kind` of the file, `direction`, `failed`,
@@ -90,7 +91,8 @@ class Known:
 
 
 def known_of(rows: Callable[[str], list[dict[str, Any]]], counted: Callable[[str], int]) -> Known:
-    """Reads the facts. ROWS: runs a query. COUNTED: returns the number of rows of a table."""
+    """Computes the facts. ROWS is a function that runs a query, and COUNTED is a function that returns the
+    number of rows of a table."""
     return Known(
         Sums(rows(CALLS_SQL)),
         Sums(rows(MOVED_SQL)),

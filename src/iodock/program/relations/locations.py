@@ -21,18 +21,20 @@ _WORKING_CALLS = "c.class IN ('data', 'metadata', 'seek', 'sync')"
 def locations_of(
     store: Store, call: str | None, files: Iterable[str], authors: str | None = None
 ) -> tuple[Location, ...]:
-    """Returns the lines from which calls were made on these files or patterns of files (none: all files).
-    CALL: name, family or direction of the calls; None: all I/O that does not wait for other processes. Lines
-    with most calls come first; among all kinds of calls, those with most time. Lines of installed programs
-    and libraries come last, unless they made nearly all of the calls. AUTHORS: SQL for the `upid` of
-    processes; then only their calls count, on any file. Empty if the store has no lines."""
+    """Returns the source lines from which calls were made on FILES (names or patterns; all files if it is
+    empty). CALL is the name, family or direction of these calls. If it is None, all I/O counts that does not
+    wait for other processes. The lines with most calls come first, or, without CALL, the lines with most
+    time. Lines of installed programs and libraries come last, unless they made nearly all of the calls.
+    AUTHORS is SQL for the `upid` of processes. If it is given, all calls of these processes count, whatever
+    their file. Returns nothing if the store has no lines."""
     if not store.rows_of("sites"):
         return ()
     keep_lines(store)
     keep_callers(store)
     of_files = _of_processes(authors) if authors else _of_files(tuple(files))
-    # Different calls are compared by time, because the number of reads can't be compared with the number of
-    # stats. Calls of one kind are compared by number, because a few slow ones say little about many.
+    # Calls of different kinds are compared by time, because a read and a stat have different costs and their
+    # numbers can't be compared. Calls of one kind are compared by number, because the time of many calls may
+    # come from a few slow ones.
     order = "calls DESC, time_ns DESC" if call else "time_ns DESC NULLS LAST, calls DESC"
     rows = store.rows(f"""WITH of_stack AS (SELECT e.site_id, e.stack_id, count(*) AS calls,
     sum(e.dur) AS time_ns

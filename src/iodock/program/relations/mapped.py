@@ -1,4 +1,4 @@
-"""Files that were mapped into memory. Calls do not show what was read and written there."""
+"""Finds files that were mapped into memory. No call shows which parts of them the program read and wrote."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from iodock.shared.engine.sql import quoted
 
 
 def mapped_files(store: Store, most: int) -> tuple[str, ...]:
-    """Returns the names of the MOST important files: shared libraries come last, large files first. Files
-    whose page faults are known are left out."""
+    """Returns the names of at most MOST mapped files, except for those whose page faults were recorded. Large
+    files come first, and shared libraries last."""
     rows = store.rows(
         f"""SELECT f.name FROM files f
 WHERE f.file_id IN (SELECT e.file_id FROM events e

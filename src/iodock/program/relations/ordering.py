@@ -1,4 +1,4 @@
-"""Orders and limits rows, by any column of any analysis."""
+"""Sorts and limits the rows of an answer by any of its columns."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ _UNORDERED = ("map", "list")
 def order_sql(
     columns: Iterable[Column], options: Mapping[str, Any], otherwise: tuple[str, ...] = (), of: str = ""
 ) -> tuple[str, ...]:
-    """SQL clause ORDER BY with the requested column, if any, and then OTHERWISE. OF: prefix of the table that
-    has it, with a dot. Raises RequestError."""
+    """Returns the terms of an SQL clause ORDER BY: the requested column, if there is one, and then the terms
+    OTHERWISE. OF is the alias of the table with this column, followed by a dot. Raises RequestError if there
+    is no such column."""
     if (name := options.get("sort")) is None:
         return otherwise
     found = _column(columns, name)
@@ -25,7 +26,8 @@ def order_sql(
 
 
 def ordered(answer: Answer, options: Mapping[str, Any]) -> Answer:
-    """Returns the answer in the requested order, limited to the requested rows. Raises RequestError."""
+    """Returns the answer sorted by the requested column and limited to the requested number of rows. Raises
+    RequestError if there is no such column."""
     name, top = options.get("sort"), options.get("top")
     table = answer.table
     if name is not None:
@@ -40,7 +42,7 @@ def ordered(answer: Answer, options: Mapping[str, Any]) -> Answer:
 
 
 def first_of(shown: int, of: int, noun: str) -> Totals:
-    """Returns the line that is shown below the first rows if there are no sums of the others."""
+    """Returns totals that say how many of all rows an answer shows, without sums of the other rows."""
     return Totals({}, None, shown, of, noun)
 
 
@@ -55,7 +57,7 @@ def _column(columns: Iterable[Column], name: str) -> Column:
     if name not in sortable:
         from iodock.shared.tables.table import headings
 
-        # Headings of tables are also accepted, because users see those.
+        # Users see headings instead of names of columns, so both are accepted.
         shown = headings(sortable.values())
         hint = meant(name, (*shown, *sortable), f"choose one of these columns: {', '.join(shown)}")
         raise RequestError(f"no such column to sort by: {name}", hint)
@@ -63,6 +65,6 @@ def _column(columns: Iterable[Column], name: str) -> Column:
 
 
 def _is_descending(column: Column) -> bool:
-    """Whether the order is descending. Measures start with the largest; names and times are in ascending
-    order."""
+    """Returns whether rows are sorted from the largest value to the smallest. Measures are; names and times
+    are not."""
     return column.role == "measure"

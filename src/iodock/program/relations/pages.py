@@ -1,5 +1,5 @@
-"""Pages that were loaded into the page cache, as the bpf back end records them: runs of pages, each from one
-file."""
+"""Queries the pages that the kernel loaded into the page cache. The bpf back end records them as runs of
+adjacent pages of one file."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ READ = "is_written IS FALSE"
 
 
 def are_known(store: Store) -> bool:
-    """Whether this store contains loads into the page cache."""
+    """Returns whether the store contains the loads into the page cache."""
     captured = store.manifest.raw.get("captured") or {}
     return captured.get("page_cache") == "recorded"
 
 
 def ranges(source: str) -> str:
-    """SQL for the pieces of files in SOURCE, without overlaps: `lower_bytes` to `upper_bytes`.
-    `brought_bytes` counts a page each time it was loaded. SOURCE: a table with the columns of `pages`."""
+    """Returns the SQL for the loaded parts of each file without overlaps (`lower_bytes` to `upper_bytes`).
+    `brought_bytes` counts a page each time it was loaded. SOURCE is a table with the columns of `pages`."""
     return f"""WITH before AS (SELECT *, max(offset_bytes + bytes) OVER (PARTITION BY file_id
     ORDER BY offset_bytes, bytes ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached FROM {source}),
 numbered AS (SELECT *, sum(CASE WHEN reached >= offset_bytes THEN 0 ELSE 1 END)

@@ -1,4 +1,5 @@
-"""Data for profilers: frames, paths of frames, and their weights."""
+"""Provides call paths for exports to profilers: frames, paths that consist of frames, and the weights of
+paths."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _COLUMNS = {"time": "time_ns", "bytes": "bytes", "calls": "count"}
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Numbers of the path's frames, outermost first, and the sums of its calls."""
+    """Holds the numbers of a path's frames, outermost first, and the sums of the calls with this path."""
 
     frames: tuple[int, ...]
     time_ns: int | None
@@ -25,13 +26,14 @@ class Path:
     calls: int
 
     def weight(self, name: str) -> int:
-        """Returns the weight called NAME in WEIGHTS; 0 if it is unknown."""
+        """Returns the path's weight NAME, which is one of WEIGHTS. Returns 0 if it is unknown."""
         return (self.calls if name == "calls" else self.bytes if name == "bytes" else self.time_ns) or 0
 
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """The paths of a store's calls. The store is read again for each weight."""
+    """Iterates over the paths of a store's calls. Each iteration reads the store again, so that the paths
+    need not fit into memory."""
 
     store: Store
     frames: dict[int, Frame]
@@ -47,7 +49,8 @@ class Paths:
 
 
 def paths_of(store: Store, filters: Filters, weight: str | None) -> Paths:
-    """Finds the paths. Raises RequestError if the store does not have the requested weight."""
+    """Returns the paths of the chosen calls. Raises RequestError if the store does not have the requested
+    weight."""
     selection = select(store, filters)
     keep_flames(store, selection)
     (known,) = store.rows(

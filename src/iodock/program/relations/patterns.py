@@ -1,9 +1,9 @@
 """Combines many files with similar names into one line: the pattern of their names, which is a glob that
 matches them all.
 
-The store has a pattern for each file (docs/explanation/store.md). A pattern is used here only if it covers
-several files and still has enough fixed text. It gets no stars for parts that do not vary. A file without a
-pattern has a line of its own.
+The store has a pattern for each file (docs/explanation/store.md). This module uses a pattern only if it
+covers several files and still has enough fixed text. It removes stars for parts that are equal in all of
+these files. A file whose pattern is not used keeps a line of its own.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ FILES = f"""(SELECT f.* REPLACE (p.pattern AS pattern)
 
 
 def patterns_sql(files: str, side: str) -> str:
-    """SQL that computes the view `file_patterns` for the rows of FILES (with `name`, `pattern`, `kind`),
-    separately for each value of the column SIDE."""
+    """Returns the SQL of the view `file_patterns`, applied to the rows of FILES (with the columns `name`,
+    `pattern` and `kind`). Files with different values in the column SIDE never share a pattern."""
     return view(PATTERNED).sql(RunFacts(files=files, side=f"{side}, "))
 
 
 def in_lines(store: Store, names: Sequence[str]) -> list[str]:
-    """Replaces those NAMES that share a pattern by one pattern. NAMES: of files, or the store's patterns.
-    Needs `file_patterns`."""
+    """Replaces NAMES that share a pattern by this pattern. NAMES are names of files, or patterns that the
+    store assigned to files. The table `file_patterns` must exist."""
     known = f"({', '.join(map(quoted, names[:MOST_NAMES]))})"
     of_name, of_pattern = (
         {
@@ -52,5 +52,5 @@ WHERE p.several AND f.{column} IN {known} GROUP BY 1"""
 
 
 def keep_patterns(store: Store) -> None:
-    """Creates the table `file_patterns`."""
+    """Creates the table `file_patterns`, which has the name pattern of each file."""
     store.keep(PATTERNED, view(PATTERNED).sql(RunFacts()))

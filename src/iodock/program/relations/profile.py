@@ -1,7 +1,9 @@
-"""The derived views of one store. Events are folded once, so that no rule reads all of them.
+"""Creates the views that rules use, for one store. Events are aggregated once, so that no rule needs to read
+all of them.
 
-Each view is computed on first use. Tables that would have a row per event, file or process of a large run are
-folded by *place*: the costliest files are separate, all others are grouped by the pattern of their names.
+Each view is computed on first use. Some tables would have a row for each event, file or process of a large
+run. They have a row for each *place* instead: the costliest files are places of their own, and all other
+files are grouped by the pattern of their names.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ STORED: Mapping[str, str] = {
 }
 """Maps a view to the table with the same rows that an import creates. Short runs and older stores have no
 such table."""
-# If events are in iodock's own format, Rust folds them faster than SQL.
+# Rust aggregates events faster than SQL. It can do so if they are stored in iodock's own format.
 FOLDS: Mapping[str, EventFold] = {
     "uses": EventFold(
         "uses",
@@ -62,7 +64,8 @@ _SOURCE = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)")
 
 @dataclass
 class Profile:
-    """The views of one store. Each is computed on first use, by any thread."""
+    """Creates the views of one store. Each view is computed on first use, by whichever thread needs it
+    first."""
 
     store: Store
     settings: Settings | None = None
@@ -72,18 +75,18 @@ class Profile:
 
     @cached_property
     def facts(self) -> RunFacts:
-        """Values that replace the `{name}` fields in views."""
+        """Returns the values that replace the placeholders `{name}` in the SQL of views."""
         return run_facts_of(self.store, self.settings)
 
     def need(self, names: Iterable[str]) -> None:
-        """Computes the views of these names, unless they exist. Raises KeyError for an unknown name."""
+        """Computes the views of these names that do not exist yet. Raises KeyError for an unknown name."""
         for name in names:
             if name not in self._made:
                 with self._making:
                     self._make(name)
 
     def need_for(self, sql: str) -> None:
-        """Computes the views that a SELECT uses."""
+        """Computes the views whose names occur as sources in the SELECT."""
         self.need(name for name in _SOURCE.findall(sql) if name in DERIVED)
 
     def _make(self, name: str) -> None:
@@ -99,6 +102,6 @@ class Profile:
 
 
 def tables_in(sql: str) -> tuple[str, ...]:
-    """Returns the views that a query may use: those whose names occur in it as words."""
+    """Returns the views that a query may use, which are those whose names occur in it as words."""
     words = set(re.findall(r"\w+", sql.lower()))
     return tuple(name for name in names() if name in words)

@@ -1,4 +1,4 @@
-"""Facts about a run that are known before any query. They replace `{name}` in views."""
+"""Computes facts about a run before any query. They replace the placeholders `{name}` in the SQL of views."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ UNFILED_KINDS = ", ".join(quoted(one) for one in (*sorted(set(KINDS) - {*PATH_KI
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """Facts about one run."""
+    """Holds facts about one run, whose names are placeholders in the SQL of views."""
 
     first_ts: int = 0
     """Start time of the run."""
@@ -60,13 +60,13 @@ class RunFacts:
 
     @property
     def remote_mounts(self) -> str:
-        """SQL list of the mounts of network and parallel file systems."""
+        """Returns an SQL list of the mount points of network and parallel file systems."""
         mounts = [mount for mount, kind in self.mount_kinds.items() if kind != "local"]
         return ", ".join(map(quoted, mounts)) or "NULL"
 
 
 def run_facts_of(store: Store, settings: Settings | None) -> RunFacts:
-    """Returns the facts about a store's run."""
+    """Computes the facts about the run of a store."""
     rows = store.rows("SELECT DISTINCT mount_point, fs_type FROM files WHERE mount_point IS NOT NULL")
     return RunFacts(
         first_ts=store.manifest.first_ts or 0,
@@ -77,7 +77,8 @@ def run_facts_of(store: Store, settings: Settings | None) -> RunFacts:
 
 
 def _kind(mount_point: str, fs_type: str | None, settings: Settings | None) -> FileSystemKind:
-    # The import is here, because lists by file do not need it and start faster without it.
+    # The settings module is imported only here, because it is slow to import and lists of files do not need
+    # it.
     from iodock.shared.settings import kind_of
 
     known = None if settings is None else settings.file_system(mount_point)

@@ -1,5 +1,5 @@
-"""Turns filters into conditions on events. Filters are evaluated on the small tables first, and become sets
-of ids and plain comparisons."""
+"""Turns filters into conditions on events. Filters on files, calls and tasks are evaluated on the small
+tables first, and become sets of ids."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ASKED_FOR = {"end_ts": "BIGINT", "other_file_id": "UINTEGER"}
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Conditions on `events e`. If `by_file` is true, the stored table `chosen_files` contains the ids of the
+    """Holds conditions on `events e`. If `by_file` is true, the table `chosen_files` contains the ids of the
     chosen files."""
 
     conditions: tuple[str, ...]
@@ -40,13 +40,13 @@ class Selection:
 
     @property
     def is_everything(self) -> bool:
-        """Whether every call is chosen, with all its ends."""
+        """Returns whether every call is chosen, with both of its files if it has two."""
         return not self.conditions and not self.by_file and not self.one_end
 
     @property
     def joins(self) -> str:
-        """Joins that keep only the chosen rows of `events e`. `o.file_id` is the file at the other end, if it
-        is chosen."""
+        """Returns the SQL joins that keep only the chosen rows of `events e`. `o.file_id` is the call's other
+        file if that is also chosen, and NULL otherwise."""
         if not self.by_file:
             return ""
         own = "LEFT JOIN" if self.fileless else "JOIN"
@@ -57,20 +57,20 @@ class Selection:
 
     @property
     def where(self) -> str:
-        """SQL clause WHERE with the conditions; empty if there are none."""
+        """Returns the SQL clause WHERE with the conditions, or an empty text if there are none."""
         conditions = list(self.conditions)
         if self.by_file and self.fileless:
             conditions.append("(e.file_id IS NULL OR f.file_id IS NOT NULL)")
         return f"WHERE {' AND '.join(conditions)}" if conditions else ""
 
     def and_where(self, *more: str) -> str:
-        """SQL clause WHERE with the conditions and further ones."""
+        """Returns the SQL clause WHERE with the conditions and MORE."""
         return f"{self.where} AND {' AND '.join(more)}" if self.where else f"WHERE {' AND '.join(more)}"
 
     @property
     def again(self) -> str:
-        """SQL condition: the row is the second end of a call whose first end is chosen, too, so it must not
-        be counted again."""
+        """Returns the SQL condition that the row is the second row of a call on two files, and that its first
+        row is also chosen. A count of calls must leave such rows out."""
         if self.one_end:
             return "false"
         other = "o.file_id IS NOT NULL" if self.by_file else "true"
@@ -80,25 +80,28 @@ class Selection:
 
     @property
     def again_in_file(self) -> str:
-        """The same condition as `again`, for rows that are counted separately for each file."""
+        """Returns the SQL condition that the row is the second row of a call whose two files are the same
+        file. A count of calls by file must leave such rows out."""
         if self.one_end:
             return "false"
         return "(e.side IN (2, 4) AND e.other_file_id IS NOT DISTINCT FROM e.file_id)"
 
     @property
     def from_events(self) -> str:
-        """SQL clause FROM with `events e`, its joins and conditions."""
+        """Returns the SQL clauses FROM and WHERE for the chosen rows of `events e`."""
         return f"FROM events e {self.joins} {self.where}"
 
 
 def as_events(table: str, *lacking: str) -> str:
-    """SQL for a table whose rows are not events. Columns of events that a selection needs are added."""
+    """Returns the SQL that adds columns to a table whose rows are not events, so that a selection can be
+    applied to it. LACKING are the names of these columns, whose values are NULL."""
     columns = ", ".join(f"NULL::{_ASKED_FOR[name]} AS {name}" for name in lacking)
     return f"(SELECT *, {columns} FROM {table})"
 
 
 def select(store: Store, filters: Filters) -> Selection:
-    """Evaluates the filters. Raises RequestError."""
+    """Evaluates the filters. Raises RequestError if a value is invalid or names something that the store does
+    not contain."""
     notes: list[str] = []
     conditions = [*_time_conditions(store, filters, notes), *_outcome_conditions(filters)]
     if filters.call:
@@ -161,7 +164,8 @@ def _call_condition(store: Store, wanted: tuple[str, ...], notes: list[str]) -> 
 
 
 def _check_call(column: str, value: str, stored: list[dict[str, Any]]) -> None:
-    """Raises RequestError if no call has this name, family or class."""
+    """Raises RequestError if neither the store nor the list of known calls contains this name, family or
+    class."""
     at = ("name", "family", "class").index(column)
     known = {row[at] for row in _native.known_calls()} | {one[column] for one in stored}
     if value not in known and not is_glob(value):
@@ -195,7 +199,7 @@ def _task_condition(store: Store, filters: Filters) -> str:
 
 
 def check_job(store: Store, jobs: tuple[str, ...]) -> None:
-    """Raises RequestError if the store belongs to none of these jobs."""
+    """Raises RequestError if the store does not say to which job it belongs, or if it is none of JOBS."""
     job = store.manifest.raw.get("job") or {}
     if not job:
         raise RequestError("this store does not say which job it belongs to", "leave --job out")
@@ -204,8 +208,8 @@ def check_job(store: Store, jobs: tuple[str, ...]) -> None:
 
 
 def choose_files(store: Store, filters: Filters, notes: list[str]) -> tuple[bool, bool]:
-    """Creates `chosen_files` if a filter is about files. Returns whether it did, and whether calls without a
-    file are chosen, too."""
+    """Creates the table `chosen_files` if a filter restricts the files. Returns whether it did, and whether
+    calls without a file are chosen, too."""
     conditions: list[str] = []
     named: list[str] = []
     literal = False

@@ -1,8 +1,9 @@
 """Finds the places from which calls were made: the line of each site, and the frames of each stack, with
 names instead of numbers.
 
-A site is an address in code. The site of an inlined function is in the function that it was compiled into, so
-a site may have several functions and lines. The innermost one outside of libraries is used.
+A site is an address in code. If a function was inlined there, the site has several functions and lines: those
+of the inlined function, and those of the function that it was compiled into. The innermost line outside of
+libraries is used.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ _FRAMES = f"""SELECT t.stack_id, array_agg({_NAMED} ORDER BY t.depth, y.level) A
 FROM stacks t JOIN sites s ON s.site_id = t.site_id LEFT JOIN symbols y ON y.site_id = t.site_id
 GROUP BY 1"""
 
-# A function that an installed library calls (a callback, `main`) has no caller in the program.
+# If an installed library calls a function of the program (a callback, or `main`), that function has no caller
+# in the program. The condition on `distance` therefore requires adjacent frames.
 _CALLERS = f"""WITH own AS (SELECT t.stack_id, t.depth, y.function, y.file, y.line AS source_line,
     CASE WHEN y.file IS NOT NULL AND y.line IS NOT NULL THEN concat({BASE.format("y.file")}, ':', y.line)
       ELSE coalesce(y.function, {PLACE}) END AS line,
@@ -48,23 +50,25 @@ SELECT stack_id, line, function, file, source_line FROM own WHERE place = 2 AND 
 
 
 def need_sites(store: Store) -> None:
-    """Raises RequestError if the store has no places of calls."""
+    """Raises RequestError if the store does not contain the places from which calls were made."""
     if not store.rows_of("sites"):
         raise RequestError(f"{store.name}: does not contain the lines from which its calls were made", _HOW)
 
 
 def keep_lines(store: Store) -> None:
-    """Creates `site_lines`, which has for each site `line`, `function`, `module`, and source `file` and
-    `source_line`."""
+    """Creates the table `site_lines`. For each site it has `line`, `function` and `module`, and the source as
+    `file` and `source_line`."""
     store.keep(LINES, _LINES)
 
 
 def keep_frames(store: Store) -> None:
-    """Creates `stack_frames`, which has for each stack the functions with their lines, innermost first."""
+    """Creates the table `stack_frames`, which has for each stack the functions with their lines, innermost
+    first."""
     store.keep(FRAMES, _FRAMES)
 
 
 def keep_callers(store: Store) -> None:
-    """Creates `stack_callers`: for each stack the line that calls the function with the line to change, if it
-    is known: `line`, `function`, `file` and `source_line`."""
+    """Creates the table `stack_callers`. For each stack it has the line of the program that calls the
+    function in which the call was made: `line`, `function`, `file` and `source_line`. Stacks without such a
+    line have no row."""
     store.keep(CALLERS, _CALLERS)

@@ -1,6 +1,6 @@
-"""Bytes and times of reads and writes by interval of time. A call is either assigned to the interval in which
-it ended, or distributed: then each interval gets the part of the call that corresponds to the time in it. A
-call without a duration belongs to the interval of its time stamp."""
+"""Sums bytes and times of reads and writes by interval of time. A call is either assigned to the interval in
+which it ended, or distributed: each interval gets the share of the bytes and time that corresponds to the
+time for which the call ran in it. A call without a duration belongs to the interval of its time stamp."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ not appear as a burst at its end."""
 
 
 def cells_sql(source: str, every: int, key: str = "0", again: str = "false") -> str:
-    """SQL for sums of the events of SOURCE, by everything that rows over time distinguish. SOURCE: `FROM
-    events e ... WHERE ...`, with a time in all rows. AGAIN: a condition on events that must not be counted as
-    calls."""
+    """Returns the SQL for sums over events, grouped by interval and by all properties that rows over time
+    need. SOURCE is `FROM events e ... WHERE ...`, and must leave out events without a time. AGAIN is the
+    condition for events that do not count as calls."""
     return f"""SELECT {key} AS key, {slot_of(END, every)} AS slot, e.direction, {again} AS again,
   e.errno_id IS NULL AS is_right, {_begun_before("slot", every)} AS is_long, count(*) AS calls,
   count(e.result) AS results, count(e.bytes) AS transfers, sum(e.bytes) AS bytes, sum(e.dur) AS dur
@@ -33,43 +33,45 @@ def cells_sql(source: str, every: int, key: str = "0", again: str = "false") -> 
 
 
 def _begun_before(slot: str, every: int) -> str:
-    """SQL condition: event `e` began before this interval."""
+    """Returns the SQL condition that event `e` began before the interval SLOT."""
     return f"{END} - coalesce(e.dur, 0) < {slot} * {every}"
 
 
 def ended_sums() -> str:
-    """SQL for SUMS over the cells of a group."""
+    """Returns the SQL for SUMS over the cells of a group, in which a call belongs to the interval in which it
+    ended."""
     return ", ".join(
         f"sum({of}) FILTER (WHERE direction = {way}) AS {name}" for name, (of, way) in _OF.items()
     )
 
 
 def spread_sums(of: str) -> str:
-    """SQL for SPREAD, computed from the rows of `moved_sql`."""
+    """Returns the SQL for the columns SPREAD. OF is the alias of a table with the rows of `moved_sql`."""
     return ", ".join(f"{of}.{name} AS {spread}" for name, spread in zip(SUMS, SPREAD, strict=True))
 
 
 def slot_of(moment: str, every: int) -> str:
-    """SQL for the number of the interval that contains a moment. It is computed with integers, because as
-    floats time stamps since the epoch are off by 100 ns and more. `//` rounds towards zero, so moments before
-    0 are shifted."""
+    """Returns the SQL for the number of the interval that contains a moment. It uses integers, because floats
+    would be wrong by 100 ns and more for time stamps since the epoch. `//` rounds towards zero, so moments
+    before 0 are shifted by one interval."""
     return f"CASE WHEN ({moment}) >= 0 THEN ({moment}) // {every} ELSE (({moment}) + 1) // {every} - 1 END"
 
 
 def round_interval(span_ns: int, wanted: int) -> int:
-    """Chooses a length for at most about WANTED intervals in SPAN_NS: 1, 2 or 5 times a power of ten, at
-    least a microsecond."""
+    """Returns an interval length with which SPAN_NS has about WANTED intervals or fewer: 1, 2 or 5 times a
+    power of ten, at least 1000 ns."""
     value = max(1000.0, span_ns / wanted)
     power = 10 ** math.floor(math.log10(value))
     return int(next(factor * power for factor in (1, 2, 5, 10) if factor * power >= value * 0.9999))
 
 
 def moved_sql(source: str, every: int, key: str = "0") -> str:
-    """SQL for `key slot` and SUMS of the events of SOURCE, which are the rows of `cells_sql` in the CTE
-    `cells`. Only intervals with bytes have a row."""
-    # A long call counts in its first and its last interval with its part there. For the intervals in between,
-    # its rate is added at the first of them and subtracted after the last, which avoids a row for each of
-    # them.
+    """Returns the SQL for SUMS of the events of SOURCE by KEY and interval (`slot`), with each call
+    distributed over the intervals in which it ran. The query must define the rows of `cells_sql` as `cells`.
+    Only intervals with bytes have a row."""
+    # A call that runs in several intervals adds one row for its part in the first interval and one for its
+    # part in the last. For the intervals in between, the query adds the call's rate at the first of them and
+    # subtracts it after the last, because a row for each interval could be too many.
     return f"""WITH short AS (SELECT key, slot, {_columns("{value}")} FROM cells
   WHERE NOT is_long AND direction IN (1, 2) GROUP BY 1, 2),
 lasting AS (SELECT {key} AS key, e.direction, coalesce(e.bytes, 0) AS bytes, coalesce(e.dur, 0) AS dur,
@@ -98,7 +100,8 @@ SELECT key, slot, {_each("sum({n}) AS {n}")} FROM both_parts GROUP BY key, slot"
 
 
 def _columns(value: str, before: str = "") -> str:
-    """SQL for one sum for each of SUMS, over the rows of its direction."""
+    """Returns the SQL for the columns SUMS. Each is a sum over the rows with the direction that _OF declares
+    for it."""
     parts = []
     for name, (of, direction) in _OF.items():
         parts.append(

@@ -1,8 +1,8 @@
-"""Computes the time in which at least one thread was in a call: the union of the calls' intervals, on whole
-Arrow columns.
+"""Computes the time in which at least one thread was in a call, which is the union of the calls' intervals,
+from Arrow columns.
 
-SQL would need to sort all calls by their start. A store's events are in the order in which calls ended, or
-nearly so (stamps of several threads may be some µs off), and this order is sufficient here.
+SQL would need to sort all calls by their start. The events of a store are sorted by the end of calls, except
+that the times of different threads may be out of order by some µs. The algorithm here needs no other order.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 
 
 def unions(batches: Iterable[pa.RecordBatch]) -> tuple[int, int]:
-    """Returns the union of all intervals (from_ts, to_ts, in_subset) and the union of those in the subset,
-    ns. Any order of intervals is possible; the closer it is to the order of their ends, the faster.
+    """Returns the length in ns of the union of all intervals (columns from_ts, to_ts, in_subset), and of the
+    union of the intervals in the subset. The intervals may be in any order. The function is faster if this
+    order is close to the order of their ends.
 
-    The intervals are processed by descending end. Each adds its part before the earliest start so far:
-    intervals processed earlier cover the time from that start at least to this interval's end. The earliest
-    start is a running minimum.
+    The intervals are processed by descending end. The intervals processed so far cover all time from the
+    earliest of their starts to the end of the current interval. So the current interval adds only its part
+    before that earliest start.
     """
     kept = [batch for batch in batches if batch.num_rows]
     every, subset = _Backwards(), _Backwards()
@@ -31,8 +32,8 @@ def unions(batches: Iterable[pa.RecordBatch]) -> tuple[int, int]:
 
 
 def _by_falling_end(batches: list[pa.RecordBatch]) -> Iterable[pa.Table]:
-    """Yields the rows by descending `to_ts`, in pieces. Each piece is the part of a batch that no earlier
-    batch overlaps."""
+    """Yields the rows by descending `to_ts`, in several tables. No interval in a table ends later than one in
+    a table that was yielded before."""
     reached: list[int | None] = [None]
     for batch in batches:
         latest = pc.max(batch["to_ts"]).as_py()
@@ -66,14 +67,15 @@ def _sorted(rows: pa.Table) -> pa.Table:
 
 
 class _Backwards:
-    """Sums the time that each interval adds, and keeps the earliest start so far."""
+    """Adds up the union of intervals that arrive by descending end. It keeps the earliest start of the
+    intervals so far."""
 
     def __init__(self) -> None:
         self.total_ns = 0
         self.earliest: int | None = None
 
     def add(self, starts: pa.ChunkedArray, ends: pa.ChunkedArray) -> None:
-        """Processes intervals by descending end."""
+        """Adds intervals, which must be sorted by descending end and end no later than those added before."""
         for start, end in zip(starts.chunks, ends.chunks, strict=True):
             if len(start):
                 self._add(start, end)

@@ -1,5 +1,5 @@
-"""Parses `--since` and `--until`: seconds from the start of the run, or a clock time, in the store's own
-clock."""
+"""Parses the values of `--since` and `--until`: seconds from the start of the run, or a clock time. A clock
+time is in UTC, or, for a log with times of the day, in the time of the log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _CLOCK = re.compile(r"(?:(\d{4}-\d\d-\d\d)[T ])?(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(
 
 
 def instant_ns(text: str, manifest: Manifest) -> int:
-    """Returns the moment that TEXT names. Raises RequestError."""
+    """Returns the moment that TEXT describes, in ns. Raises RequestError if TEXT is no time, or if the store
+    has no times or no clock."""
     start = manifest.first_ts
     if start is None:
         raise RequestError(f"the times of the calls are unknown: {text}", "re-run strace with -ttt")
@@ -33,7 +34,7 @@ def instant_ns(text: str, manifest: Manifest) -> int:
 
 def _clock_ns(match: re.Match[str], start: int, clock: str, text: str) -> int:
     date, hour, minute, second, fraction, _ = match.groups()
-    # Second 60 is allowed, because it is a leap second.
+    # A clock shows second 60 during a leap second.
     if int(hour) > 23 or int(minute) > 59 or int(second or 0) > 60:
         raise RequestError(f"not a time of the day: {text}", "write hours:minutes:seconds (12:08:20)")
     of_day = (int(hour) * 3600 + int(minute) * 60 + int(second or 0)) * NS + int(
@@ -46,7 +47,8 @@ def _clock_ns(match: re.Match[str], start: int, clock: str, text: str) -> int:
             raise RequestError(
                 f"this source has times of the day without a date: {text}", "leave the date out"
             )
-        # The run may cross midnight, so a time long before its start means the next day.
+        # The run may continue after midnight. So a time of day more than 12 hours before its start means the
+        # next day.
         return of_day + DAY_NS if of_day < start - DAY_NS // 2 else of_day
     day = date or datetime.fromtimestamp(start // NS, UTC).strftime("%Y-%m-%d")
     try:

@@ -25,13 +25,13 @@ _TYPES = {"int": "BIGINT", "str": "VARCHAR"}
 
 
 def columns(of_calls: tuple[Column, ...]) -> tuple[Column, ...]:
-    """The columns for calls, of which some are empty here, and columns that distinguish ranks and
-    interfaces."""
+    """Returns the columns of the analysis of calls, and the columns that distinguish ranks and interfaces.
+    Some columns of calls are empty in a store of counters."""
     return (*of_calls[:3], *key_columns(_KEYS), *of_calls[3:])
 
 
 def rows_sql(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> tuple[str, tuple[str, ...]]:
-    """SQL with one row per access, in the order in which accesses ended, and the notes for the answer."""
+    """Returns the SQL for one row per access, and the notes for the answer."""
     notes = keep_traced(store, asked.filters)
     known = ((one, _KNOWN.get(one.name, f"NULL::{_TYPES[one.type]}")) for one in columns(of_calls))
     listed = ", ".join(f'{sql} AS "{one.name}"' for one, sql in known)

@@ -1,5 +1,4 @@
-"""Lists files as counters show them: the operations on each, and how evenly they are distributed over
-ranks."""
+"""Lists files from counters: the operations on each file, and how evenly they are distributed over ranks."""
 
 from __future__ import annotations
 
@@ -29,7 +28,8 @@ _UNTOLD = {"int": "NULL::BIGINT", "str": "NULL::VARCHAR", "float": "NULL::DOUBLE
 
 
 def columns(of_calls: tuple[Column, ...]) -> tuple[Column, ...]:
-    """The columns that files of calls have, the interface, and columns that only counters have."""
+    """Returns the columns of the analysis of calls, and the interface and the columns that only counters
+    have."""
     known = {column.name for column in of_calls}
     counts = (
         Column(name, "int", "calls", "measure", f"{name} that were counted", importance="last")
@@ -40,7 +40,7 @@ def columns(of_calls: tuple[Column, ...]) -> tuple[Column, ...]:
 
 
 def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
-    """Returns one row per file and interface, the costliest first."""
+    """Returns an answer with one row per file and interface, those with most time first."""
     notes = choose(store, asked.filters)
     operations.keep_operations(store)
     shown = columns(of_calls)
@@ -58,7 +58,8 @@ def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
 
 
 def _rows_sql(shown: tuple[Column, ...]) -> str:
-    """SQL for the columns of SHOWN. Columns that counters do not provide are empty."""
+    """Returns the SQL for the rows. SHOWN is the columns of the answer. Columns that counters do not provide
+    are empty."""
     known = {
         **_OF_PROFILES,
         "count": "s.count",
@@ -81,8 +82,9 @@ SELECT {chosen} FROM p LEFT JOIN s ON s.file_id IS NOT DISTINCT FROM p.file_id
   AND s.file IS NOT DISTINCT FROM p.file AND s.interface = p.interface"""
 
 
-# Darshan counts consecutive accesses as sequential, too, so they are subtracted. A counter that exists in
-# this version and is 0 has no row; an unknown counter, such as that of a pipe, has an empty value.
+# Darshan counts a consecutive access also as a sequential one, so the consecutive accesses are subtracted
+# from the sequential ones. A counter that is 0 has no row in the store. A counter whose value Darshan does
+# not know, as for a pipe, has a row with an empty value.
 _KNOWN = "count(n.counter) = count(n.value)"
 _ORDERS = f"""SELECT c.profile_id,
     CASE WHEN {_KNOWN} THEN coalesce(sum(n.value) FILTER (WHERE n.counter LIKE '%_CONSEC_%'), 0) END
@@ -94,7 +96,8 @@ _ORDERS = f"""SELECT c.profile_id,
       OR n.counter LIKE '%_SEQ_WRITES')
   WHERE c.interface IN (SELECT interface FROM profile_fields WHERE counter LIKE '%_SEQ_READS') GROUP BY 1"""
 _CONSECUTIVE, _SEQUENTIAL = (operations.sum_or_none(f"x.{name}") for name in ("consecutive", "sequential"))
-# Normally a file has one record for all ranks. If it has several, single ranks can't be distinguished.
+# Normally a file has one record for all ranks. If it has several records, the values of the fastest and
+# slowest rank do not apply to all of them and stay empty.
 _ONE = "CASE WHEN count(*) = 1 THEN any_value({0}) END AS {0}"
 _RANKS_SQL = ", ".join(
     (

@@ -1,4 +1,4 @@
-"""The run at a glance, from counters: kinds of operations, bytes, and the files that took most time."""
+"""Summarizes the run from counters: kinds of operations, bytes, and the files that took most time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column, Totals
 
 _GROUND = f"o.interface IN ({', '.join(repr(one) for one in GROUND)})"
-# Selects the uppermost interface of each file. Its time includes that of the interfaces below it.
+# This condition selects the uppermost interface of each file, because its time includes the time of the
+# interfaces that it calls.
 _UPPERMOST = f"""(o.interface = 'mpi-io' OR {_GROUND} AND coalesce(o.file_id NOT IN
   (SELECT file_id FROM {CHOSEN} WHERE interface = 'mpi-io' AND file_id IS NOT NULL), true))"""
 _NOTE = (
@@ -22,7 +23,7 @@ _NOTE = (
 
 
 def run(store: Store, asked: Request, columns: tuple[Column, ...], parts: tuple[str, ...]) -> Answer:
-    """Returns one row per part; `totals.total` has the numbers of the whole run."""
+    """Returns an answer with one row per part of the I/O. `totals.total` has the numbers of the whole run."""
     notes = (*choose(store, asked.filters), _NOTE)
     operations.keep_operations(store)
     places = " ".join(f"WHEN '{part}' THEN {place}" for place, part in enumerate(parts))

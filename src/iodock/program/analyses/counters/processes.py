@@ -42,8 +42,8 @@ _TOGETHER = (
 
 
 def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
-    """Returns one row per rank, process, host and interface. A row without a rank contains what belongs to
-    all ranks."""
+    """Returns an answer with one row per rank, process, host and interface. A row without a rank contains the
+    records that all ranks share."""
     notes = list(choose(store, asked.filters))
     operations.keep_operations(store)
     if store.rows(f"SELECT 1 FROM {CHOSEN} WHERE rank IS NULL AND ranks > 1 LIMIT 1"):

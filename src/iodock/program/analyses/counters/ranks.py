@@ -1,4 +1,5 @@
-"""Sums of MPI ranks whose calls were counted and not recorded (`iodock record --ranks` and `--light`)."""
+"""Sums the I/O of MPI ranks whose calls were counted instead of recorded (`iodock record --ranks` and
+`--light`)."""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ _SYNCS = "the write time of counted ranks includes the time of their syncs"
 
 
 def keep_counted(store: Store, filters: Filters) -> tuple[str, ...]:
-    """Creates `counted_ranks` with a row for each of these ranks, and returns notes. Counters do not contain
-    closes, calls that wait, and the time of syncs in writes, so these columns are empty."""
+    """Creates the table `counted_ranks` with a row for each rank that was only counted, and returns notes.
+    Counters do not contain closes, waiting calls and the time of syncs in writes, so these columns are
+    empty."""
     manifest, ranks = store.manifest, counted_ranks_sql(store)
     notes: tuple[str, ...] = ()
     sums = ", ".join(f"NULL::BIGINT AS {name}" for name in MEASURES)
@@ -51,20 +53,20 @@ def keep_counted(store: Store, filters: Filters) -> tuple[str, ...]:
 
 
 def counted_ranks_sql(store: Store) -> str:
-    """SQL for the ranks that have only counters."""
+    """Returns the SQL for the ranks that were counted and not recorded."""
     which = "true" if store.manifest.is_light else _in_ranges(store.manifest.counted_ranks)
     return f"SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL AND ({which})"
 
 
 def _in_ranges(ranges: str) -> str:
-    """SQL condition: the rank is in ranges such as `1-6,8`."""
+    """Returns the SQL condition that the rank is in RANGES, such as `1-6,8`."""
     pairs = (one.partition("-") for one in ranges.split(",") if one)
     return " OR ".join(f"rank BETWEEN {low} AND {high or low}" for low, _, high in pairs) or "false"
 
 
 def _sums() -> str:
-    """SQL for the sums of a rank. As in recordings of calls, waiting on pipes and sockets does not count as
-    I/O."""
+    """Returns the SQL for the sums of a rank. Waiting for pipes and sockets does not count as I/O, just as in
+    recordings of calls."""
     reads = f"FILTER (coalesce(c.kind NOT IN ({WAITED_FOR}, 'standard'), true))"
     writes = f"FILTER (coalesce(c.kind NOT IN ({WAITED_FOR}), true))"
     reading, writing = f"sum(c.read_time_ns) {reads}", f"sum(c.write_time_ns) {writes}"

@@ -1,4 +1,4 @@
-"""Sizes of reads and writes, in the bins of the source."""
+"""Counts reads and writes by size, in the bins of the program that counted them (such as Darshan)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _COMMON = "these are only the most frequent sizes of each file, of reads and wri
 
 
 def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
-    """Returns one row per interface, direction and bin. Raises RequestError if exact sizes are requested."""
+    """Returns an answer with one row per interface, direction and bin. Raises RequestError if the sizes that
+    calls requested are asked for, because counters contain only the transferred sizes."""
     if asked.options["requested"]:
         hint = f"see the transferred sizes, without --requested; for more {store.manifest.calls_hint}"
         raise RequestError("counters do not contain the requested sizes", hint)
@@ -46,7 +47,7 @@ def _said(interface: str) -> str:
 
 
 def unsized(store: Store) -> list[str]:
-    """Lists interfaces of the chosen profiles that moved bytes and have no bins."""
+    """Returns the interfaces of the chosen profiles that moved bytes but have no histogram of sizes."""
     rows = store.rows(
         f"""SELECT DISTINCT c.interface FROM {CHOSEN} c WHERE (c.reads > 0 OR c.writes > 0)
   AND c.interface NOT IN (SELECT p.interface FROM histograms h JOIN profiles p ON p.profile_id = h.profile_id

@@ -1,4 +1,4 @@
-"""Operations with their bytes and time, by any key that counters have."""
+"""Sums operations, their bytes and their time, by any keys that counters have."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOTALS = "totals are of posix and stdio alone, because the bytes of other inter
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per key and interface, the costliest first."""
+    """Returns an answer with one row per key and interface, the costliest first."""
     by = asked.options["by"]
     keys = found_keys(("interface", "family") if by == _USUAL else by, store)
     notes = choose(store, asked.filters)

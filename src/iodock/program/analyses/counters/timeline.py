@@ -1,4 +1,4 @@
-"""Bytes over time from heatmaps, in the bins of the source."""
+"""Shows bytes over time from Darshan's heatmaps, in the bins of the heatmaps."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _TYPES = {"int": "BIGINT", "str": "VARCHAR"}
 
 
 def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
-    """Returns one row per interface and bin, from the first to the last bin that has bytes. Raises
-    RequestError."""
+    """Returns an answer with one row per interface and bin, from the first to the last bin that has bytes.
+    Raises RequestError if the store has no heatmaps, or if their bins can't be aligned."""
     rows = _heatmaps(store, asked)
     found = store.rows(
         f"""SELECT interface, min(end_ts - ts) AS least, max(end_ts - ts) AS most, min(ts) AS first,
@@ -68,7 +68,8 @@ def _why_none(store: Store, asked: Request) -> str:
 
 
 def _check(found: list[dict[str, int]], every: int | None) -> None:
-    """Raises RequestError if the bins can't be aligned."""
+    """Raises RequestError if the heatmaps' bins differ in length, or if EVERY is not a multiple of this
+    length."""
     widths = sorted({row[end] for row in found for end in ("least", "most")})
     if widths[-1] - widths[0] > 2:
         listed = ", ".join(map(NANOSECONDS.text, widths))
@@ -83,8 +84,8 @@ def _check(found: list[dict[str, int]], every: int | None) -> None:
 
 
 def _filled_sql(rows: str, width: int, columns: tuple[Column, ...]) -> str:
-    """SQL that adds rows with 0 bytes for bins in which a process moved nothing, because the store has no
-    rows for these."""
+    """Returns the SQL that adds rows with 0 bytes for bins in which no process moved bytes. The store has no
+    rows for such bins."""
     known = {
         **{name: f"CAST(coalesce(g.{name.removeprefix('spread_')}, 0) AS BIGINT)" for name in _SUMS},
         "ts": f"s.first + s.slot * {width}",

@@ -1,1 +1,1 @@
-"""Counters of files (Darshan logs, light recordings) in the form of the relations that analyses need."""
+"""Brings counters of files (from Darshan logs and light recordings) into the tables that analyses need."""

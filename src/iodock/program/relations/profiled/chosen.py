@@ -1,4 +1,4 @@
-"""Selects profiles. Filters become conditions on profiles and the names of their files."""
+"""Selects profiles. A filter becomes an SQL condition on profiles or on the names of their files."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _FOLDED = (
 
 
 def choose(store: Store, filters: Filters) -> tuple[str, ...]:
-    """Creates `chosen_profiles` and returns notes for the answer. Raises RequestError for filters that
-    counters do not support."""
+    """Creates the table `chosen_profiles` and returns notes for the answer. Raises RequestError for filters
+    that counters do not support."""
     _check(store, filters)
     notes: list[str] = []
     conditions = [*_of_tasks(store, filters, notes), *_of_files(store, filters, notes)]
@@ -37,7 +37,8 @@ def choose(store: Store, filters: Filters) -> tuple[str, ...]:
 
 def _chosen_sql(store: Store, where: str) -> str:
     keep_patterns(store)
-    # A process has one row for each of its threads. The process ids are the same in all of these rows.
+    # `processes` has one row for each thread, and the threads of a process have the same process id. Without
+    # the grouping, each profile would appear once per thread.
     tasks = "(SELECT upid, any_value(pid) AS pid FROM processes GROUP BY upid)"
     return f"""SELECT p.* EXCLUDE (pattern), coalesce(f.name, p.pattern) AS file,
   coalesce(f.pattern, p.pattern) AS pattern, f.folder, f.ending, f.kind, f.mount_point, f.fs_type,
@@ -83,13 +84,14 @@ def _of_files(store: Store, filters: Filters, notes: list[str]) -> list[str]:
     chosen = Filters(**{name: getattr(filters, name) for name in _ABOUT_FILES})
     usual = not any(getattr(chosen, name) for name in _ABOUT_FILES)
     if "light" not in store.manifest.source and not chosen.kind and not chosen.file:
-        # In Darshan logs everything counts as a file, including standard streams.
+        # Darshan counts everything as a file, including standard streams. Without a filter by the user, all
+        # kinds are therefore chosen.
         chosen = replace(chosen, kind=("all",))
     by_file, _ = choose_files(store, chosen, notes)
     if not by_file:
         return []
     if usual:
-        # Combined counters belong to several files, so the kind of file is not known.
+        # Combined counters belong to several files whose kind is not known. They are kept.
         return [f"(p.pattern IS NOT NULL OR p.file_id IN (SELECT file_id FROM {CHOSEN_FILES}))"]
     if store.rows("SELECT 1 FROM profiles WHERE file_id IS NULL LIMIT 1"):
         notes.append(_FOLDED)

@@ -1,4 +1,4 @@
-"""Keys for grouping counters."""
+"""Defines the keys by which counters can be grouped."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ represents."""
 
 
 def key_columns(names: tuple[str, ...]) -> tuple[Column, ...]:
-    """The columns that an answer has for these keys."""
+    """Returns the columns that an answer has for these keys."""
     docs = {"family": _OPERATION, "interface": _INTERFACE, "rank": "MPI rank, empty for all ranks together"}
     return tuple(Column(name, KEYS[name].type, None, "key", docs.get(name, KEYS[name].doc)) for name in names)
 
 
 def sql_of(name: str) -> str:
-    """SQL for the key over the stored profiles."""
+    """Returns the SQL for the key. The query must use the alias `o` for the table of operations."""
     return f"o.{_SQL[name]}"
 
 
 def found_keys(names: tuple[str, ...], store: Store) -> tuple[str, ...]:
-    """Returns the requested keys and the interface. The interface is always a key, because the same bytes
-    pass through several interfaces and must not be added up. Raises RequestError."""
+    """Returns the requested keys and the interface. The interface is always a key: the same bytes pass
+    through several interfaces, and a sum over interfaces would count them several times. Raises RequestError
+    for an unknown key, and for keys that counters do not have."""
     for name in names:
         if name not in KEYS:
             raise RequestError(f"no such key: {name}", meant(name, KEYS, f"keys: {', '.join(_SQL)}"))
@@ -54,5 +55,5 @@ def _untold(key: Key) -> str:
 
 
 def noun(keys: tuple[str, ...]) -> str:
-    """Plural noun for rows with these keys."""
+    """Returns the plural noun for rows with these keys."""
     return KEYS[keys[0]].noun if len(keys) == 1 else "rows"

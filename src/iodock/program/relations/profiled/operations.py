@@ -1,5 +1,5 @@
-"""Operations instead of calls: each profile becomes one row for opens and one each for reads, writes, seeks,
-stats and syncs."""
+"""Converts counters to operations, which take the place of calls: each profile becomes one row for opens and
+one each for reads, writes, seeks, stats and syncs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OPERATIONS = "profiled_operations"
 ALL_METADATA = "all metadata"
 """Name of the rows with the time of all metadata operations. Sources measure this time as a whole but count
 the operations separately."""
-# For each operation: its name, class, column with the count, and column with the time.
+# Each row is an operation: its name, its class, the column with its count, and the column with its time.
 _EACH = (
     ("open", "metadata", "opens", None),
     ("read", "data", "reads", "read_time_ns"),
@@ -25,9 +25,9 @@ _LONGEST = {"read": "F_MAX_READ_TIME", "write": "F_MAX_WRITE_TIME"}
 
 
 def keep_operations(store: Store) -> None:
-    """Creates `profiled_operations` from the chosen profiles. If an interface counts an operation for no file
-    (such as stats of streams), the interface does not have this operation. The number is then 0 rather than
-    unknown."""
+    """Creates the table `profiled_operations` from the chosen profiles. An operation that an interface counts
+    for no file (such as stats of streams) is left out, because the interface does not have it. Its count is
+    then 0 rather than unknown."""
     known = store.rows(
         f"""SELECT interface, {", ".join(f"count({name}) > 0 AS {name}" for name in _counted())}
 FROM profiles GROUP BY interface ORDER BY interface"""
@@ -35,7 +35,7 @@ FROM profiles GROUP BY interface ORDER BY interface"""
     parts = [
         _part(row["interface"], *each) for row in known for each in _EACH if row[each[2] or each[3] or ""]
     ]
-    # If there are no profiles there are no operations, but the table must have the same columns.
+    # Without profiles there are no operations. The table must have its columns nevertheless.
     parts = parts or [_part("", *_EACH[0])]
     store.keep(OPERATIONS, "\nUNION ALL ".join(parts))
 
@@ -45,8 +45,8 @@ def _counted() -> tuple[str, ...]:
 
 
 def _part(interface: str, family: str, of_class: str, count: str | None, time: str | None) -> str:
-    """SQL for the rows of one operation. COUNT and TIME are column names; None: the operation has no such
-    column."""
+    """Returns the SQL for the rows of one operation. COUNT and TIME are names of columns, or None if the
+    operation has no such column."""
     moved = f"c.{_BYTES[family]}" if family in _BYTES else "NULL::BIGINT"
     longest = "NULL::BIGINT"
     if family in _LONGEST:
@@ -60,7 +60,7 @@ FROM {CHOSEN} c WHERE c.interface = '{interface}'"""
 
 
 def sum_or_none(column: str, condition: str = "true") -> str:
-    """SQL for a sum that is unknown if one of its values is unknown."""
+    """Returns the SQL for a sum that is NULL if one of its values is NULL."""
     known = f"count({column}) FILTER (WHERE {condition})"
     every = f"count(*) FILTER (WHERE {condition})"
     return f"CASE WHEN {known} = {every} THEN CAST(sum({column}) FILTER (WHERE {condition}) AS BIGINT) END"
@@ -72,13 +72,15 @@ READ = sum_or_none("o.moved_bytes", "o.family = 'read'")
 WRITTEN = sum_or_none("o.moved_bytes", "o.family = 'write'")
 _MOVED = sum_or_none("o.moved_bytes", "o.class = 'data'")
 TRANSFERS = sum_or_none("o.count", "o.class = 'data'")
-# A profile of several files has a row for each operation, and all of these rows have the same files.
+# A profile of several files has one row for each operation. All of these rows refer to the same files, which
+# must count once.
 _FOLDED = """list_sum([one.n FOR one IN list_distinct(list({'id': o.profile_id, 'n': o.files})
     FILTER (WHERE o.file_id IS NULL))])"""
 FILE_COUNT = f"CAST(count(DISTINCT o.file_id) + coalesce({_FOLDED}, 0) AS BIGINT)"
-# The time of metadata includes closes. They are not counted, so there is no time per call.
+# The time of metadata calls includes closes, which are not counted. A mean time per metadata call would
+# therefore be wrong.
 _PER_CALL = "bool_and(o.is_counted AND o.is_timed)"
-# SQL for the measures, in the order of grouping.MEASURES.
+# This SQL computes the measures, in the order of grouping.MEASURES.
 MEASURES_SQL = f"""{COUNT} AS count, NULL::BIGINT AS success, NULL::BIGINT AS failed,
   NULL::BIGINT AS no_result, NULL::MAP(VARCHAR, BIGINT) AS errnos, {TIME} AS total_time_ns,
   CASE WHEN {_PER_CALL} THEN CAST({TIME} AS DOUBLE) / nullif({COUNT}, 0) END AS mean_time_ns,

@@ -1,4 +1,5 @@
-"""Single accesses that were recorded together with counters, with the columns that they share with events."""
+"""Provides the single accesses that some sources record in addition to counters, with the columns of
+events."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ _COLUMNS = """file_id, interface, rank, host, thread, CASE WHEN is_write THEN 2 
 
 
 def keep_traced(store: Store, filters: Filters) -> tuple[str, ...]:
-    """Creates `traced`: the chosen accesses in the order in which they ended. Returns notes for the answer.
-    Raises RequestError if there are none, or for a filter that they do not support."""
+    """Creates the table `traced` with the chosen accesses in the order in which they ended. Returns notes for
+    the answer. Raises RequestError if there are no accesses, or for a filter that they do not support."""
     need_traced(store)
     for name in filters.given():
         if name in _REFUSED:
@@ -56,8 +57,8 @@ def need_traced(store: Store) -> None:
 
 
 def keep_lowest(store: Store) -> tuple[str, ...]:
-    """Removes from `traced` the accesses of all but one interface, because the same bytes may appear in two
-    interfaces."""
+    """Removes from the table `traced` the accesses of all interfaces but the lowest one, because the same
+    bytes may appear in two interfaces. Returns a note if it removed any."""
     found = [row["interface"] for row in store.rows(f"SELECT DISTINCT interface FROM {TRACED} ORDER BY 1")]
     if len(found) < 2:
         return ()

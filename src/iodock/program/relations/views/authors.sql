@@ -10,8 +10,8 @@
 -- languages: languages in which advice can be given; empty: none, NULL: unknown
 -- is_unclear: whether the program was read but shows no language
 
--- A system command does what its arguments say. So the shell script that started it is what the user can
--- change.
+-- The arguments of a system command decide what it does. The user therefore changes the shell script that
+-- started the command, not the command.
 WITH RECURSIVE own AS (SELECT image, any_value(path) AS path, any_value(argv) AS argv,
     any_value(before) AS before FROM images WHERE own GROUP BY image),
 seen AS (SELECT o.*, w.languages, coalesce(w.is_tool, false) AS is_tool,

@@ -5,8 +5,9 @@
 -- pattern: a glob that matches the names, or the file's own name
 -- several: whether `pattern` is a glob for several files
 
--- A name may contain a character that a glob reads as a wildcard; `[*]` stands for the character itself. In
--- sorted order, all names between two names share the beginning that these two have in common.
+-- If a file name contains a character that is a wildcard in globs, the pattern contains it in brackets, such
+-- as `[*]`. All names that sort between the first and the last name have the beginning that these two share.
+-- It is therefore sufficient to compare the first and the last name.
 WITH s AS (SELECT {side} file_id, name, CASE
     WHEN kind NOT IN ('file', 'regular', 'directory', 'symlink', 'device', 'fifo') THEN name
     WHEN regexp_matches(name, '[*?\[]')

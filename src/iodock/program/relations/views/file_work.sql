@@ -27,10 +27,10 @@
 -- first_ts: start of the first call
 -- last_ts: start of the last call
 
--- Kinds of calls are small numbers, because comparing names for each row would take most of the time. Sums
--- of DOUBLE take half the time of sums of BIGINT, and are exact up to 104 days. The first of several calls
--- may wait for the disk, and the others find the data in memory. So the longest call of each kind is kept,
--- too.
+-- `role` is a small number for a kind of call, because comparing the names of calls in each row would take
+-- most of the time. Sums of DOUBLE take half the time of sums of BIGINT, and are exact up to 104 days in ns.
+-- The longest call of each kind is kept, because the first of several calls may wait for the disk while the
+-- others find the data in memory.
 SELECT file_id, upid,
   CAST(sum(CASE WHEN role = 1 AND worked THEN CAST(count AS DOUBLE) ELSE 0 END) AS BIGINT) AS opens,
   CAST(sum(CASE WHEN role = 1 AND worked THEN CAST(time_ns AS DOUBLE) END) AS BIGINT) AS open_ns,

@@ -5,7 +5,7 @@
 -- language: belongs to a run-time library: C++, Fortran or Python
 
 -- The loader opens a program's direct dependencies before the dependencies of these libraries. The C library
--- is the last direct dependency, so libraries that are opened later are indirect ones.
+-- is the last direct dependency, so libraries that are opened after it are indirect ones.
 WITH opened AS (SELECT i.image, f.name, min(u.first_ts) AS ts FROM uses u
     JOIN files f ON f.file_id = u.file_id JOIN calls c ON c.id = u.call_id JOIN processes p ON p.utid = u.utid
     JOIN images i ON i.upid = p.upid

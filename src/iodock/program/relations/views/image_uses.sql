@@ -6,7 +6,8 @@
 -- direction: 0 none, 1 read, 2 write
 -- count: rows
 
--- Calls that one process made on one file are counted together, for the image that made the last of them.
+-- `uses` has one row for all equal calls of a task on a file. If several images made them, they count for the
+-- image that made the last of them.
 SELECT u.file_id, i.image, u.call_id, u.direction, CAST(sum(u.count) AS BIGINT) AS count
 FROM uses u JOIN processes p ON p.utid = u.utid
   JOIN images i ON i.upid = p.upid

@@ -9,8 +9,9 @@
 -- until_ts: time at which the next one began; NULL: it ended with the process
 -- before: -> image: the image before the exec
 
--- A process without a parent in the store ran another program before, about which nothing is known.
--- Programs without a time are in the order in which they were executed.
+-- A process without a parent in the store executed another program before its first recorded one. The store
+-- knows nothing about that program. Programs without a time are sorted by the order in which they were
+-- executed.
 WITH RECURSIVE first AS (SELECT p.upid, min(p.start_ts) AS start_ts,
     any_value(q.upid) FILTER (WHERE q.upid <> p.upid) AS parent
   FROM processes p LEFT JOIN processes q ON q.utid = p.parent_utid GROUP BY p.upid),

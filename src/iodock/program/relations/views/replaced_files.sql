@@ -4,8 +4,8 @@
 -- file_id: -> files: the name that did not change
 -- turns: number of renames to this name
 
--- A file that was renamed itself before it was replaced, such as an old log, still exists and does not
--- count.
+-- A file that was itself renamed before another file got its name, such as an old log, still exists. It does
+-- not count as replaced.
 WITH named AS (SELECT target, count(*) AS turns FROM renamed_files
   WHERE target NOT IN (SELECT source FROM renamed_files) GROUP BY target HAVING count(*) > 1),
 used AS (SELECT u.file_id, sum(u.count) AS count FROM uses u JOIN calls c ON c.id = u.call_id

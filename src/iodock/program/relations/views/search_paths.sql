@@ -10,9 +10,10 @@
 -- count: look-ups
 -- time_ns: time inside them
 
--- In each folder of its path the loader first looks for subfolders for certain types of processors, and
--- searches these. Tools search folders on purpose, but do not choose where their own libraries are looked
--- for. A linker looks for a library by its plain name, the loader by its name with a version.
+-- In each folder of its search path, the loader first looks for subfolders for certain types of processors,
+-- and searches these. Tools search folders on purpose, but they do not choose the folders in which the loader
+-- searches for their own libraries. A linker searches for a library by its name without a version, and the
+-- loader by its name with a version.
 WITH missing AS (SELECT file_id, name, regexp_extract(name, '[^/]*$') AS base,
     regexp_replace(name, '/(glibc-hwcaps(/[^/]+)?|tls|haswell|avx512_1|x86_64)(/(tls|haswell|avx512_1|x86_64))*'
       || '(/[^/]+\.so[.0-9]*)?$', '') AS above, rtrim(folder, '/') AS folder FROM files),

@@ -13,8 +13,8 @@
 --   parents, the process that started these
 -- alike_of_owner: number of processes with the same program and owner, including this one
 
--- A shell starts another shell for each $(...), and a program does so for each line that it runs by `sh
--- -c`. So commands of one loop may have a different parent each time.
+-- A shell starts another shell for each $(...), and a program starts one for each line that it runs by `sh
+-- -c`. The commands of one loop may therefore have a different parent each time.
 WITH first AS (SELECT upid, min_by(parent_utid, utid) AS parent_utid, min(start_ts) AS start_ts,
     max(end_ts) AS end_ts FROM processes GROUP BY upid),
 made AS (SELECT f.upid, q.upid AS parent, CASE WHEN g.own THEN g.program END AS program, f.start_ts, f.end_ts,

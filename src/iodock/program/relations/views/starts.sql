@@ -13,8 +13,9 @@
 --   none
 -- active_ns: CPU time, and the time in the process's calls on files; NULL if unknown
 
--- The start does not wait for a library that is loaded late for a special case. Before a forked process
--- runs its program, it may report to its parent by a pipe; such messages are not data.
+-- A program may load a library late, for a special case. Its start does not depend on that library. Before a
+-- forked process executes its program, it may report to its parent through a pipe. Such messages are not
+-- data.
 WITH ran AS (SELECT p.upid, max(c.ts) AS ts FROM commands c JOIN processes p ON p.utid = c.utid GROUP BY p.upid),
 loaded AS (SELECT p.upid, quantile_disc(u.first_ts, 0.95) AS ts FROM uses u
     JOIN processes p ON p.utid = u.utid WHERE u.file_id IN (FROM program_files) GROUP BY p.upid),

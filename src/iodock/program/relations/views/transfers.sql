@@ -19,8 +19,8 @@
 -- overlapping: number of transfers that begin within the bytes of the previous one
 -- back: number of transfers that begin before the previous one
 
--- Programs that copy in the kernel request the largest possible size many times, so that sums of requested
--- bytes would overflow.
+-- Programs that copy data in the kernel request the largest possible size in each call. The sum of requested
+-- bytes may therefore exceed 64 bits, and is limited to the largest BIGINT.
 SELECT p.place, e.call_id, e.direction, e.pattern,
   CAST(ceil(log2(greatest(CAST(e.bytes AS DOUBLE), 0.5::DOUBLE))) AS TINYINT) AS size_bin,
   count(*) AS count, CAST(sum(coalesce(e.dur, e.sys_cpu_ns)) AS BIGINT) AS time_ns,

@@ -5,12 +5,12 @@
 -- upid: -> processes: the worker, or a process that the worker started
 -- size: workers of the team
 
--- A program may start other processes before and after its workers: a shell's commands, a second pool. A
--- process that began after all earlier workers had ended belongs to another team. The stages of a pipeline
--- are no team, even if they run the same program, because each works on the output of the one before.
--- Tokens that are passed in a pipe are no work, and logs that have one name for all pipes do not show such
--- work. Processes that a worker starts count as part of it (a sub-shell's commands), unless they are a team
--- of their own.
+-- A program may start other processes before and after its workers, such as a shell's commands or a second
+-- pool. A process that began after all earlier workers had ended belongs to another team. The stages of a
+-- pipeline are no team, even if they run the same program, because each processes the output of the one
+-- before. Passing tokens through a pipe is no work, and work on pipes can't be seen in logs that have one
+-- name for all pipes. The processes that a worker starts (such as a sub-shell's commands) count as part of
+-- it, unless they are a team of their own.
 WITH RECURSIVE ranked AS (SELECT DISTINCT -1 AS team, p.rank AS worker, p.upid FROM processes p
   WHERE p.rank IS NOT NULL),
 ends AS (SELECT *, max(end_ts) OVER (PARTITION BY parent, program ORDER BY start_ts, upid

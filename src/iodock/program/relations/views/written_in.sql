@@ -7,9 +7,9 @@
 -- is_script: whether the program is a script
 -- is_tool: whether the program is a command of the system, which users do not change
 
--- Scripts mostly name their interpreter by env, as the second word of the first line. The user's own code
--- is what an interpreter runs. Where the first line says nothing, scripts are recognised by the ending of
--- their names.
+-- Most scripts name `env` as their interpreter, and the real interpreter as the second word of the first
+-- line. The user's code is the script, not the interpreter. If the first line names no interpreter, the
+-- ending of the script's name shows its language.
 WITH made AS (SELECT DISTINCT path FROM commands),
 known AS (SELECT m.path, e.kind, e.languages, coalesce(e.real_path, m.path) AS real_path,
     regexp_extract(e.interpreter, '^(?:\S*/)?(?:env(?:\s+-\S+|\s+\w+=\S*)*\s+(?:\S*/)?)?([^/\s]+)', 1)
