@@ -85,7 +85,7 @@ class MonitorTables(Protocol):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no data has ever been pushed."""
+        """Returns whether no data has ever been pushed."""
 
     @property
     def limits(self) -> Sequence[str]:
@@ -182,8 +182,8 @@ class MonitorStore:
         return f"CREATE TEMP VIEW {table} AS SELECT * FROM ({rows}) WHERE {between(table, begin, end)}"
 
     def rows(self, chosen: Iterable[StoredFile]) -> str:
-        """SQL for all rows of these files, whose checksums are verified first. Raises StoreError if a file is
-        damaged."""
+        """Returns SQL for all rows of these files, whose checksums are verified first. Raises StoreError if a
+        file is damaged."""
         named = list(chosen)
         for file in named:
             if self.is_damaged(file):
@@ -191,12 +191,12 @@ class MonitorStore:
         return self.rows_at(self.folder / file.name for file in named)
 
     def rows_at(self, paths: Iterable[Path]) -> str:
-        """SQL for all rows of files that are not in the catalogue."""
+        """Returns SQL for all rows of files that are not in the catalogue."""
         listed = ", ".join(quoted(str(path)) for path in paths)
         return f"SELECT * FROM read_parquet([{listed}])"
 
     def is_damaged(self, file: StoredFile) -> bool:
-        """Whether a file's bytes differ from those that were written. Each file is read only once for
+        """Returns whether a file's bytes differ from those that were written. Each file is read only once for
         this."""
         if file.checksum is None or not checksums.is_damaged(self.folder / file.name, file.checksum):
             return False
@@ -249,7 +249,7 @@ class MonitorStore:
 
 
 def between(table: str, begin: int, end: int) -> str:
-    """SQL condition: a row overlaps the time between two moments, ns since the epoch."""
+    """Returns the SQL condition that a row overlaps the time between two moments, ns since the epoch."""
     return {
         "losses": f"ts BETWEEN {begin} AND {end}",
         "job_names": f"ts BETWEEN {begin} AND {end}",
@@ -271,7 +271,7 @@ def tables_in(sql: str) -> list[str]:
 
 
 def nothing(table: str) -> str:
-    """SQL for no rows, with the columns of a table."""
+    """Returns SQL for no rows, with the columns of a table."""
     columns = {
         "job_io": f"{_COLUMNS_OF_PLACE}, job TEXT, user TEXT, session TEXT, command TEXT, known_by TEXT, "
         f"exact BOOLEAN, {', '.join(f'{name} BIGINT' for name in counters())}",

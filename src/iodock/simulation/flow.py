@@ -47,7 +47,7 @@ class Entry:
         return max(self._updated_ns, self.stream.last_ns(now_ns))
 
     def is_used_after(self, since_ns: int) -> bool:
-        """Whether the entry may have been used after this time. It is never False by mistake."""
+        """Returns whether the entry may have been used after this time. It is never False by mistake."""
         return bool(self.stream.rates) or self._updated_ns > since_ns
 
     def counters(self, now_ns: int) -> dict[str, int]:

@@ -119,7 +119,7 @@ class _Pair:
 
     @property
     def is_long(self) -> bool:
-        """Whether the recording covers enough intervals of the agent, whatever the offset is."""
+        """Returns whether the recording covers enough intervals of the agent, whatever the offset is."""
         return self.times[-1] - self.times[0] >= (_LEAST_ROWS + 1) * self.length
 
     def error(self, offset: int) -> float | None:

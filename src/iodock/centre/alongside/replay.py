@@ -69,7 +69,7 @@ class Replay:
         return next(state for state in reversed(_WELL) if state in met)
 
     def _covers(self, server: str, begin: int, end: int) -> bool:
-        """Whether samples cover the whole time, apart from the ms by which agents are late."""
+        """Returns whether samples cover the whole time, apart from the ms by which agents are late."""
         covered = sum(
             min(one.observation.end_ns, end) - max(one.observation.begin_ns, begin)
             for one in self.near(server, begin, end)

@@ -127,8 +127,8 @@ class Alongside:
         return found[:MOST_OTHERS]
 
     def _tells_users(self, host: str, within: Span) -> bool:
-        """Whether the machine's agent was active at that time and reports who moves data. Users who moved
-        nothing have no row, so rows from a wider period are accepted, too."""
+        """Returns whether the machine's agent was active at that time and reports who moves data. Users who
+        moved nothing have no row, so rows from a wider period are accepted, too."""
         table = node.hosts(self.tables, within.begin, within.end, within.resolution)
         wide = replace(within, begin=within.begin - _TELLS_WITHIN, end=within.end + _TELLS_WITHIN)
         told = node.users(self.tables, host, self.ids, wide)

@@ -123,7 +123,7 @@ class Access:
 
     @property
     def is_open(self) -> bool:
-        """Whether every client is trusted."""
+        """Returns whether every client is trusted."""
         return self.tokens is None and not self.proxies
 
     def visitor(self, headers: dict[str, str], address: str) -> Visitor | None:
@@ -145,7 +145,7 @@ class Access:
         return forwarded if forwarded and address in self.proxies else address
 
     def may_push(self, visitor: Visitor | None) -> bool:
-        """Whether this client may send samples."""
+        """Returns whether this client may send samples."""
         return visitor is not None and (self.is_open or visitor.may_push)
 
     def _bearer(self, secret: str) -> Visitor | None:

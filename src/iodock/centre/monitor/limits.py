@@ -56,7 +56,7 @@ class Budget:
         return max((1 - left) / max(rate, 1e-9) for left, rate in pairs if left < 1)
 
     def is_full(self, now: float) -> bool:
-        """Whether the budget is full, as if nothing had been sent."""
+        """Returns whether the budget is full, as if nothing had been sent."""
         self._refill(now)
         return all(left >= most for left, most in zip(self._left, self._most, strict=True))
 

@@ -27,12 +27,13 @@ _FOLDERS = re.compile(rf"journal|summaries(/{_KIND})?|{_TABLE}(/{_LEVEL}(/{_DAY}
 
 
 def is_rows(name: str) -> bool:
-    """Whether a path below the store's folder belongs to a file of rows. Such a file never changes."""
+    """Returns whether a path below the store's folder belongs to a file of rows. Such a file never
+    changes."""
     return bool(_ROWS.fullmatch(name))
 
 
 def is_summary(name: str) -> bool:
-    """Whether a path below the store's folder belongs to a summary, complete or not."""
+    """Returns whether a path below the store's folder belongs to a summary, complete or not."""
     return bool(_SUMMARY.fullmatch(name))
 
 

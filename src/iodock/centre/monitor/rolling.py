@@ -145,7 +145,7 @@ def _summed(table: str, rows: str, step: int) -> str:
 
 
 def _sums(table: str) -> str:
-    """SQL for the columns after the keys."""
+    """Returns SQL for the columns after the keys."""
     if table == "job_io":
         sums = (_bounded(f'sum("{name}")') + f' AS "{name}"' for name in counters())
         return ", ".join(["bool_and(exact) AS exact", *sums])
@@ -155,8 +155,8 @@ def _sums(table: str) -> str:
 
 
 def _bounded(sum_of_it: str) -> str:
-    """SQL for a sum that is cut at `_MOST`: an absurd value of a damaged counter must not stop the upkeep of
-    the others."""
+    """Returns SQL for a sum that is cut at `_MOST`: an absurd value of a damaged counter must not stop the
+    upkeep of the others."""
     return f"least({sum_of_it}, {_MOST})::BIGINT"
 
 

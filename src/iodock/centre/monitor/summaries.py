@@ -58,9 +58,9 @@ class Kind:
 
 
 def _systems(rows: Rows, resolution: str) -> Rows:
-    """SQL for sums of file systems, from servers: begin_ts, end_ts (one step of the resolution), file_system,
-    host (of metadata servers, else NULL), exact, read_bytes, write_bytes, metadata, and columns of
-    ASKED_OF_SERVERS."""
+    """Returns SQL for sums of file systems, from servers: begin_ts, end_ts (one step of the resolution),
+    file_system, host (of metadata servers, else NULL), exact, read_bytes, write_bytes, metadata, and columns
+    of ASKED_OF_SERVERS."""
     step = _STEPS[resolution]
     sums = ", ".join(f'sum({known(name)})::DOUBLE AS "{name}"' for name in _MOVED)
     asked = ", ".join(f"sum({value})::DOUBLE AS {name}" for name, value in ASKED_OF_SERVERS.items())
@@ -85,8 +85,8 @@ def _systems(rows: Rows, resolution: str) -> Rows:
 
 
 def _owners(rows: Rows, _resolution: str = COARSEST) -> Rows:
-    """SQL for sums of owners: begin_ts, end_ts (first and last of the rows that end in one hour), host,
-    source, file_system, job, user, session, command, exact, running_ts (see `steps`) and sums."""
+    """Returns SQL for sums of owners: begin_ts, end_ts (first and last of the rows that end in one hour),
+    host, source, file_system, job, user, session, command, exact, running_ts (see `steps`) and sums."""
     keys = 'host, source, file_system, job, "user", session, command'
     sums = ", ".join(f'sum({known(name)})::BIGINT AS "{name}"' for name in _OF_OWNERS)
     asked = ", ".join(f"sum({ASKED_OF_SERVERS[name]})::BIGINT AS {name}" for name in _ASKED)
@@ -147,9 +147,9 @@ def _jobs(ids: JobIds, owners: Rows, share: str) -> Rows:
 
 
 def _by_id(owners: Rows, share: str) -> Rows:
-    """SQL for the I/O of one id at a place in a day, by step. `first_sample` and `last_sample` are begins of
-    rows that are lower bounds until the step's total arrives; `total_begin` and `total_ts` are begin and end
-    of the total."""
+    """Returns SQL for the I/O of one id at a place in a day, by step. `first_sample` and `last_sample` are
+    begins of rows that are lower bounds until the step's total arrives; `total_begin` and `total_ts` are
+    begin and end of the total."""
     cases = " ".join(f"WHEN {of_place(place)} THEN '{place}'" for place in PLACES)
     sums = ", ".join(
         f'sum("{name}" * {share})::DOUBLE AS "{name}"' for name in (*_OF_OWNERS, "metadata", *_ASKED)
@@ -266,8 +266,8 @@ def asked_of_jobs(
 
 
 def rows_of(store: MonitorTables, kind: Kind, within: Span) -> Rows:
-    """SQL for all rows of a kind at the coarsest resolution, for a query that combines two kinds. Raises
-    StoreError."""
+    """Returns SQL for all rows of a kind at the coarsest resolution, for a query that combines two kinds.
+    Raises StoreError."""
     if isinstance(store, MonitorStore):
         return _rows(store, kind, within, COARSEST)
     return kind.select("SELECT * FROM job_io", COARSEST)
@@ -291,8 +291,8 @@ def _shares_of_days(store: MonitorStore, ids: JobIds, within: Span) -> Rows:
 
 
 def _rows_of_jobs(store: MonitorStore, ids: JobIds, within: Span) -> Rows:
-    """SQL for rows of jobs: whole days from their sums, the first and the last day from their hours. A row
-    that ends in a whole day counts only there, so that adjacent spans together count each row exactly
+    """Returns SQL for rows of jobs: whole days from their sums, the first and the last day from their hours.
+    A row that ends in a whole day counts only there, so that adjacent spans together count each row exactly
     once."""
     day = f"(end_ts - 1) // {DAY}"
     first, behind = -(-within.begin // DAY), within.end // DAY
@@ -312,7 +312,7 @@ def _rows_of_jobs(store: MonitorStore, ids: JobIds, within: Span) -> Rows:
 
 
 def _rows(store: MonitorStore, kind: Kind, within: Span, resolution: str) -> Rows:
-    """SQL for the rows of a kind, from summaries if they exist, else from the files."""
+    """Returns SQL for the rows of a kind, from summaries if they exist, else from the files."""
     files = store.catalogue.chosen("job_io", resolution, within.begin, within.end)
     summed = {file.name for level in kind.resolutions for file in store.catalogue.of("job_io", level)}
     every = _there(store, kind)

@@ -38,7 +38,7 @@ class Target:
 
     @property
     def is_here(self) -> bool:
-        """Whether the address is on the loopback interface."""
+        """Returns whether the address is on the loopback interface."""
         address = _address(self.host)
         return self.host == "localhost" if address is None else address.is_loopback
 
@@ -54,7 +54,7 @@ class Target:
         return (own, own.partition(".")[0])
 
     def may_be(self, machine: str) -> bool | None:
-        """Whether the agent may send data for this machine. None: the site does not say."""
+        """Returns whether the agent may send data for this machine. None: the site does not say."""
         if self.name:
             return machine == self.name
         return machine.lower() in self.own_names if self.own_names else None

@@ -95,7 +95,8 @@ def judged(own: Run, others: Sequence[Run]) -> Judgement:
 
 
 def is_alike(own: Run, other: Run) -> bool:
-    """Whether both runs transferred a similar volume; for a running job, at least a similar volume."""
+    """Returns whether both runs transferred a similar volume; for a running job, at least a similar
+    volume."""
     (is_bytes, mine), (are_bytes, theirs) = own.volume, other.volume
     if is_bytes != are_bytes or mine <= 0 or theirs <= 0:
         return False
@@ -103,7 +104,7 @@ def is_alike(own: Run, other: Run) -> bool:
 
 
 def _moved_more(own: Run, past: Sequence[Run]) -> bool:
-    """Whether the run takes longer because it moves more than the earlier ones."""
+    """Returns whether the run takes longer because it moves more than the earlier ones."""
     volumes = [one.volume[1] for one in past]
     if own.volume[1] <= median(volumes) * (1 + _LEAST_SHARE):
         return False

@@ -106,7 +106,7 @@ class OpenConnections:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the event loop must close ended connections before new ones are accepted."""
+        """Returns whether the event loop must close ended connections before new ones are accepted."""
         return len(self._ending) >= _CLOSED_AT_ONCE
 
     def enter(self, connection: Accepted, address: Address) -> bool:

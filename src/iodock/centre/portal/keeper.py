@@ -116,7 +116,7 @@ class Room:
                 del self._taken[sender]
 
     def is_greedy(self, sender: str, length: int) -> bool:
-        """Whether this number of bytes would exceed the sender's share."""
+        """Returns whether this number of bytes would exceed the sender's share."""
         return self._taken.get(sender, 0) + length > self._share
 
 

@@ -84,7 +84,7 @@ class _Agent:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the agent failed last or was slow."""
+        """Returns whether the agent failed last or was slow."""
         return self.is_slow or self.failures > 0
 
 

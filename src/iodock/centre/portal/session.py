@@ -72,7 +72,7 @@ class Sessions:
             return visitor
 
     def is_in_one(self, request: Request) -> bool:
-        """Whether the visitor logged in with a form."""
+        """Returns whether the visitor logged in with a form."""
         cookie = _cookie(request.headers.get("cookie", ""))
         return bool(cookie) and self._of_cookie(cookie) is not None
 
@@ -84,7 +84,7 @@ class Sessions:
         return hmac.new(self._key, "\0".join(who).encode(), "sha256").hexdigest()
 
     def is_own_form(self, request: Request, visitor: Visitor, fields: dict[str, str]) -> bool:
-        """Whether the form came from one of this visitor's pages."""
+        """Returns whether the form came from one of this visitor's pages."""
         given = fields.get("form", "").encode()
         return hmac.compare_digest(given, self.form_token(request, visitor).encode())
 

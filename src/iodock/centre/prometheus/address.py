@@ -33,7 +33,7 @@ class Address:
 
     @property
     def is_private(self) -> bool:
-        """Whether the connection can't be intercepted: it is encrypted, or stays on this machine."""
+        """Returns whether the connection can't be intercepted: it is encrypted, or stays on this machine."""
         try:
             return self.is_secure or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -41,7 +41,7 @@ class Address:
 
 
 def is_address(store: str) -> bool:
-    """Whether the text is the address of a Prometheus rather than a folder."""
+    """Returns whether the text is the address of a Prometheus rather than a folder."""
     return store.partition("://")[0] in _PORTS
 
 

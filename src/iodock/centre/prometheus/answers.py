@@ -68,8 +68,8 @@ _SORTED = f"""
 
 
 def sorted_until(latest: int = _MOST) -> str:
-    """SQL that loads `answer` into the tables. Times later than LATEST (ns since the epoch) are set to
-    LATEST."""
+    """Returns SQL that loads `answer` into the tables. Times later than LATEST (ns since the epoch) are set
+    to LATEST."""
     return _SORTED.format(latest=latest)
 
 

@@ -66,9 +66,9 @@ _COMPARED = f"""
 
 
 def _grown(step: int) -> str:
-    """SQL for the growth of counters: entry, begin_ts, end_ts, operation, quantity, bucket, growth, exact,
-    moved (the part that was in the sum of the others before). STEP: largest age of a reading at its time,
-    ns."""
+    """Returns SQL for the growth of counters: entry, begin_ts, end_ts, operation, quantity, bucket, growth,
+    exact, moved (the part that was in the sum of the others before). STEP: largest age of a reading at its
+    time, ns."""
     same, other = (
         "entry_start = last_start",
         "entry_start <> last_start",
@@ -147,16 +147,16 @@ def _growths(step: int) -> str:
 
 
 def _begun(step: int) -> str:
-    """SQL for entries in the first reading. Whether they were active in the first step is not known, so their
-    growth is 0 and not exact. Without steps there are no such rows, because the first scraped reading says
-    nothing about any period."""
+    """Returns SQL for entries in the first reading. Whether they were active in the first step is not known,
+    so their growth is 0 and not exact. Without steps there are no such rows, because the first scraped
+    reading says nothing about any period."""
     where = "before_ts IS NULL AND NOT is_nobodys" if step else "false"
     return f"SELECT DISTINCT entry, ts - {step}, ts, '', '', 0, false FROM valued WHERE {where}"
 
 
 def job_io(step: int, columns: tuple[str, ...]) -> str:
-    """SQL for the rows of `job_io`, as described in docs/explanation/monitor-store.md. COLUMNS: those that
-    are computed; others are 0."""
+    """Returns SQL for the rows of `job_io`, as described in docs/explanation/monitor-store.md. COLUMNS: those
+    that are computed; others are 0."""
     sums = ", ".join(f'{_column(name)} AS "{name}"' for name in columns)
     return f"""
         {_growths(step)}, parts AS (
@@ -201,7 +201,7 @@ def _bounded(value: str) -> str:
 
 
 def targets(step: int) -> str:
-    """SQL for the rows of `targets`."""
+    """Returns SQL for the rows of `targets`."""
     endings = " ".join(f"WHEN '{kind}' THEN {_ending(kind)}" for kind in QUANTITIES)
     units = " ".join(f"WHEN '{kind}' THEN '{unit}'" for kind, (unit, _) in QUANTITIES.items() if unit)
     metric, unit = f"operation || CASE quantity {endings} ELSE '' END", f"CASE quantity {units} END"

@@ -226,7 +226,7 @@ def _metadata(sums: Sums, text: Language) -> str:
 
 
 def _says_nothing(value: float, sums: Sums) -> bool:
-    """Whether the value is only known to be at least 0, which says nothing."""
+    """Returns whether the value is only known to be at least 0, which says nothing."""
     return value == 0 and not sums.is_exact
 
 

@@ -120,6 +120,6 @@ def _spared(suspect: Suspect, rules: Intervention, scheduler: Scheduler, past: P
 
 
 def is_protected_job(job: str, rules: Intervention) -> bool:
-    """Whether the site protects the job, by its id or by the id of its array or parent job."""
+    """Returns whether the site protects the job, by its id or by the id of its array or parent job."""
     whole = re.split(r"[^0-9]", job, maxsplit=1)[0]
     return job in rules.protected_jobs or whole in rules.protected_jobs

@@ -143,7 +143,7 @@ def looked_back_from(began: int, now: int) -> int | None:
 
 
 def is_id(text: str) -> bool:
-    """Whether the text has the form of an id from a digest."""
+    """Returns whether the text has the form of an id from a digest."""
     return _ID.fullmatch(text) is not None
 
 

@@ -24,8 +24,8 @@ class Given:
     """For each host, rounds that may be seen again because the host's clock is ahead or ours was set back."""
 
     def may_be_new(self, host: str, at: int) -> bool:
-        """Whether a round is later than the processed ones, or much earlier because the host's clock was set
-        back."""
+        """Returns whether a round is later than the processed ones, or much earlier because the host's clock
+        was set back."""
         last = self.seen.get(host)
         return last is None or at > last or last - at > STRAGGLES or host in self._marks
 

@@ -141,7 +141,7 @@ class LedgerBeside:
 
     @property
     def is_there(self) -> bool:
-        """Whether the ledger exists; False also if the folder is not readable."""
+        """Returns whether the ledger exists; False also if the folder is not readable."""
         return os.access(self._path, os.R_OK)
 
     def read(self, sql: str, *values: object) -> list[Row]:

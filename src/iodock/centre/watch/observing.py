@@ -184,8 +184,8 @@ class Observer:
         return moment // self.step * self.step + self.step // servers.LATE
 
     def _may_have_moved(self) -> bool:
-        """Whether targets may have moved: a server with targets did not report in the last round, has lost
-        its targets, or serves targets of others."""
+        """Returns whether targets may have moved: a server with targets did not report in the last round, has
+        lost its targets, or serves targets of others."""
         seen = self._given.seen
         last = max(seen.values(), default=0)
         is_silent = any(seen.get(host, 0) < last for host in self._homes.of_target.values())
@@ -212,7 +212,8 @@ class Observer:
         }
 
     def _goes_on(self, host: str, newest: int) -> bool:
-        """Whether data arrived since the last check. The host is then not silent, and its clock is behind."""
+        """Returns whether data arrived since the last check. The host is then not silent, and its clock is
+        behind."""
         at = newest // self.step
         before, self._newest[host] = self._newest.get(host, at), at
         return at > before

@@ -221,8 +221,8 @@ class Responder:
 
 
 def _is_to_be_saved(episode: Episode, saved: Episode | None) -> bool:
-    """Whether an episode must be saved now. Thousands of servers may be unwell for hours, so values that
-    change with every verdict are saved only at intervals."""
+    """Returns whether an episode must be saved now. Thousands of servers may be unwell for hours, so values
+    that change with every verdict are saved only at intervals."""
     if saved is None or episode.is_over or episode.seen_ns - saved.seen_ns >= SAVE_EVERY_NS:
         return True
     jobs = [[suspect.job for suspect in one.suspects] for one in (episode, saved)]

@@ -122,7 +122,7 @@ class Sample:
 
     @property
     def _answers_quickly(self) -> bool:
-        """Whether the few handled requests had not waited and took no longer than usual, and no other
+        """Returns whether the few handled requests had not waited and took no longer than usual, and no other
         requests wait."""
         if self._has_queue:
             return False
@@ -132,7 +132,7 @@ class Sample:
 
     @property
     def _waits_here(self) -> bool:
-        """Whether requests wait, according to the server's own values."""
+        """Returns whether requests wait, according to the server's own values."""
         one = self.one
         if self._has_queue:
             return True
@@ -151,7 +151,7 @@ class Sample:
 
     @property
     def _waits_elsewhere(self) -> bool:
-        """Whether requests wait, according to clients and probes."""
+        """Returns whether requests wait, according to clients and probes."""
         news = self.news
         if news.has_no_answer or (news.probe_s or 0.0) >= _LONG_PROBE_S:
             return True
@@ -162,7 +162,7 @@ class Sample:
 
     @property
     def is_unreachable(self) -> bool:
-        """Whether clients lose the connection while none of their requests waits at the server."""
+        """Returns whether clients lose the connection while none of their requests waits at the server."""
         lost = max(self.news.lost, self.evictions)
         return lost >= _FEW_LOST and not self._waits_here
 
@@ -182,8 +182,8 @@ class Sample:
 
     @property
     def _fills_up(self) -> bool:
-        """Whether more requests wait than there are threads, and far longer than usual. This happens in the
-        first seconds of an overload."""
+        """Returns whether more requests wait than there are threads, and far longer than usual. This happens
+        in the first seconds of an overload."""
         waiting, threads, usual = self.one.waiting, self.one.threads, self.usual.of("wait")
         if waiting is None or threads is None or usual is None or self.one.wait_s is None:
             return False
@@ -194,14 +194,14 @@ class Sample:
 
     @property
     def _is_slow(self) -> bool:
-        """Whether operations take several times as long as usual, both per operation and per MiB."""
+        """Returns whether operations take several times as long as usual, both per operation and per MiB."""
         is_long = self._is_times("operation", self.one.operation_s, _LEAST_SLOW_S)
         if not is_long or self.usual.of("operation-mib") is None or "operation-mib" not in self.found:
             return is_long
         return self._is_times("operation-mib", self.found["operation-mib"], 0.0)
 
     def _is_times(self, name: str, value: float | None, least: float) -> bool:
-        """Whether a value is several times the usual one, and at least LEAST."""
+        """Returns whether a value is several times the usual one, and at least LEAST."""
         usual, times = self.usual.of(name), self.limits.slow_times
         if self._held in ("overload", "degraded", "stall"):
             times /= 2
@@ -214,7 +214,7 @@ class Sample:
 
     @property
     def works(self) -> bool:
-        """Whether the server handles at least as many requests as usual."""
+        """Returns whether the server handles at least as many requests as usual."""
         if self.is_cpu_busy or self._is_more("handled", _MORE) or self._is_more("moved", _MORE):
             return True
         knows_cpu = self.one.cpu is not None and self.one.kind == "metadata"

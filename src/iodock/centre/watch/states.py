@@ -221,7 +221,8 @@ def _with_last(sign: Sign, last: tuple[float, float]) -> Sign:
 
 
 def _has_restarted(server: _Server | None, one: Observation) -> bool:
-    """Whether the server's uptime decreased. A decrease by less than a sample may be due to rounding."""
+    """Returns whether the server's uptime decreased. A decrease by less than a sample may be due to
+    rounding."""
     if server is None or server.uptime_s is None or one.uptime_s is None:
         return False
     return one.uptime_s < server.uptime_s - 1

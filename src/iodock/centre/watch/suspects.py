@@ -77,7 +77,7 @@ class _Window:
     lately_s: float
 
     def went_on(self, job: str, measure: Measure, rate: float) -> bool:
-        """Whether a job's load continued. A load that ended before the trouble did not cause it."""
+        """Returns whether a job's load continued. A load that ended before the trouble did not cause it."""
         one = self.lately.get(job)
         return one is not None and measure(one) / self.lately_s >= _LEAST_LATELY * rate
 

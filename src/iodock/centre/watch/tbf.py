@@ -68,7 +68,7 @@ def rules(kind: str, job: str, rate: float | None, ids: int | None, version: Ver
 
 
 def is_too_divided(rate: float | None, ids: int | None) -> bool:
-    """Whether even the lowest rate, which is 1 for each JobID, would hardly slow the job down."""
+    """Returns whether even the lowest rate, which is 1 for each JobID, would hardly slow the job down."""
     return ids is not None and ids > 1 and ids > _STILL_SLOWS * (rate or _UNKNOWN * _ABOUT)
 
 

@@ -24,7 +24,7 @@ class Teller:
         self._owners: set[tuple[int, str]] = set()
 
     def is_due(self, episodes: Iterable[Episode]) -> bool:
-        """Whether a notice will be sent for at least one of these episodes."""
+        """Returns whether a notice will be sent for at least one of these episodes."""
         least = self._letters.notices.least_samples
         return any(one.told is None and one.samples >= least for one in episodes)
 

@@ -41,8 +41,8 @@ def losses(store: MonitorTables, begin: int, end: int) -> pa.Table:
 
 
 def _at(end: int) -> str:
-    """SQL for the time when a row's machine was last heard until END. If a row continues beyond END, this is
-    END, unless its agent was away."""
+    """Returns SQL for the time when a row's machine was last heard until END. If a row continues beyond END,
+    this is END, unless its agent was away."""
     return f"""CASE WHEN end_ts <= {end} THEN end_ts WHEN end_ts - begin_ts <= {_STEP} THEN {end}
         ELSE begin_ts END"""
 

@@ -62,8 +62,8 @@ def _sources_of(column: str) -> tuple[str, ...]:
 
 
 def known(column: str) -> str:
-    """SQL for a column of `job_io` that is NULL if the row's source does not count it, so that a sum over
-    such rows is NULL and not 0."""
+    """Returns SQL for a column of `job_io` that is NULL if the row's source does not count it, so that a sum
+    over such rows is NULL and not 0."""
     sources = ", ".join(map(text, _sources_of(column)))
     value = f'"{column}"'
     if column == "time_us":
@@ -76,8 +76,8 @@ def known(column: str) -> str:
 
 
 def metadata() -> str:
-    """SQL for the metadata operations in a row of `job_io`: NULL unless a metadata server counted the row.
-    Object servers create and destroy objects as a result of these operations, so those are not added."""
+    """Returns SQL for the metadata operations in a row of `job_io`: NULL unless a metadata server counted the
+    row. Object servers create and destroy objects as a result of these operations, so those are not added."""
     total = " + ".join(f'"{name}"' for name in metadata_operations())
     return f"CASE WHEN {OF_METADATA} THEN {total} END"
 
@@ -93,13 +93,13 @@ these requests. NULL for rows that count something else."""
 
 
 def zero_if_counted(column: str, among: str) -> str:
-    """SQL for COLUMN of summed rows, with 0 instead of NULL if another row with the same keys AMONG has a
-    value: the source counts this column, so the row's owner did nothing."""
+    """Returns SQL for COLUMN of summed rows, with 0 instead of NULL if another row with the same keys AMONG
+    has a value: the source counts this column, so the row's owner did nothing."""
     return f"coalesce({column}, CASE WHEN count({column}) OVER (PARTITION BY {among}) > 0 THEN 0 END)"
 
 
 def of_place(place: str) -> str:
-    """SQL condition: a row's counters belong to that place."""
+    """Returns the SQL condition that a row's counters belong to that place."""
     return f"source IN ({', '.join(repr(source) for source in PLACES[place])})"
 
 

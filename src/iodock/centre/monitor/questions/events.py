@@ -31,7 +31,7 @@ class WantedEvents:
 
 
 def has_events(store: MonitorTables) -> bool:
-    """Whether the store may have any events. Raises StoreError."""
+    """Returns whether the store may have any events. Raises StoreError."""
     catalogue = store.catalogue
     return catalogue is not None and bool(catalogue.of("events", "fine"))
 

@@ -88,8 +88,8 @@ def _ordered(jobs: str, wanted: Wanted) -> str:
 
 
 def _shared(within: Span, wanted: Wanted, named: tuple[str, ...], rows: str, systems: str) -> str:
-    """SQL for the jobs with their shares of all requests. ROWS: summaries of jobs; SYSTEMS: sums of file
-    systems in each step."""
+    """Returns SQL for the jobs with their shares of all requests. ROWS: summaries of jobs; SYSTEMS: sums of
+    file systems in each step."""
     counts = ", ".join(f"sum({name}) AS {name}" for name in _COUNTS)
     either = "coalesce(read_bytes, 0) + coalesce(write_bytes, 0)"
     moved = f"CASE WHEN coalesce(read_bytes, write_bytes) IS NOT NULL THEN {either} END"
@@ -122,13 +122,13 @@ def _shared(within: Span, wanted: Wanted, named: tuple[str, ...], rows: str, sys
 
 
 def _share(part: str, whole: str) -> str:
-    """SQL for a share. The CASE is needed because the SQL function `least` ignores a NULL."""
+    """Returns SQL for a share. The CASE is needed because the SQL function `least` ignores a NULL."""
     return f"CASE WHEN {part} IS NOT NULL AND {whole} > 0 THEN least(1.0, {part} / {whole}) END"
 
 
 def _until(at: str) -> str:
-    """SQL for the sums of each file system over all steps up to and including the one at a time. AT: the
-    column with this time."""
+    """Returns SQL for the sums of each file system over all steps up to and including the one at a time. AT:
+    the column with this time."""
     return f"""
         SELECT file_system, {at} AS at, sum(sum(metadata)) OVER upto AS metadata,
             sum(sum(bytes)) OVER upto AS bytes

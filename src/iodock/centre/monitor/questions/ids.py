@@ -25,20 +25,20 @@ class JobIds:
     """The character after the job's number, if ids begin with the number; None: they do not."""
 
     def number(self, column: str = "job") -> str:
-        """SQL for the job's number. For work outside of jobs (without %j) it is the whole id."""
+        """Returns SQL for the job's number. For work outside of jobs (without %j) it is the whole id."""
         return self._part("j", column, column)
 
     def user(self, column: str = "job") -> str:
-        """SQL for the numeric user id, or NULL."""
+        """Returns SQL for the numeric user id, or NULL."""
         return self._part("u", column, "NULL")
 
     def host(self, column: str = "job") -> str:
-        """SQL for the name of the client, or NULL."""
+        """Returns SQL for the name of the client, or NULL."""
         return self._part("h", column, "NULL")
 
     def is_job(self, number: str, column: str = "job") -> str:
-        """SQL condition: the id belongs to this job. It is written so that files sorted by id are not read
-        completely."""
+        """Returns the SQL condition that the id belongs to this job. It is written so that files sorted by id
+        are not read completely."""
         exact = f"{column} = {text(number)}"
         if self.before is None:
             return f"({exact} OR {self.number(column)} = {text(number)})"

@@ -53,7 +53,7 @@ class OneJob:
 
     @property
     def condition(self) -> str:
-        """SQL condition: a row of `job_io` belongs to the job."""
+        """Returns the SQL condition that a row of `job_io` belongs to the job."""
         own = self.ids.is_job(self.number)
         # Work outside of jobs has the name of a session, which does not begin with a digit. For jobs the
         # condition stays a range, which is faster.
@@ -159,8 +159,8 @@ def heaviest_others(store: MonitorTables, job: OneJob, within: Span, file_system
 
 
 def _with_ids(job: OneJob, rows: str, on: str) -> str:
-    """SQL that collects ids only for the heaviest jobs: collecting the ids of all jobs would take longer than
-    the sums."""
+    """Returns SQL that collects ids only for the heaviest jobs: collecting the ids of all jobs would take
+    longer than the sums."""
     jobs = (
         'SELECT job, "user", sum(bytes) AS bytes, sum(metadata) AS metadata FROM others GROUP BY job, "user"'
     )

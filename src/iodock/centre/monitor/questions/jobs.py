@@ -89,7 +89,7 @@ def jobs(store: MonitorTables, within: Span, ids: JobIds, wanted: Wanted) -> pa.
 
 
 def _rated(within: Span, wanted: Wanted, summed: str) -> str:
-    """SQL that adds rates, selection and order. SUMMED: a SELECT with the sums of each job."""
+    """Returns SQL that adds rates, selection and order. SUMMED: a SELECT with the sums of each job."""
     counted = ", ".join(f"{zero_if_counted(name, 'file_systems')} AS {name}" for name in _SUMMED)
     order = f'"{SORTS[wanted.sort]}" {"DESC" if wanted.descending else "ASC"} NULLS LAST, job, "user"'
     return f"""
@@ -105,7 +105,7 @@ def _rated(within: Span, wanted: Wanted, summed: str) -> str:
 
 
 def _of_summaries(within: Span, wanted: Wanted, rows: str) -> str:
-    """SQL for jobs from their summaries, ROWS."""
+    """Returns SQL for jobs from their summaries, ROWS."""
     where = f"AND file_system = {text(wanted.file_system)}" if wanted.file_system else ""
     return f"""
         SELECT job, "user", min(command) AS command, is_job,
@@ -140,8 +140,8 @@ _BY_JOB = """
 
 
 def _by_id(within: Span, wanted: Wanted) -> str:
-    """SQL for jobs from single rows. They are summed by id before ids are parsed, which leaves few rows. For
-    processes, bytes are those that they requested."""
+    """Returns SQL for jobs from single rows. They are summed by id before ids are parsed, which leaves few
+    rows. For processes, bytes are those that they requested."""
     of_calls = wanted.place == PROCESSES
     read, write = map(
         known, ("call_read_bytes", "call_write_bytes") if of_calls else ("read_bytes", "write_bytes")

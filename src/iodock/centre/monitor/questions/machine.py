@@ -102,8 +102,8 @@ def _numbers(found: pa.Table) -> set[str]:
 
 
 def _if(condition: str) -> str:
-    """SQL for the sum of a metric: 0 if it has no row, because every reading includes every metric, and a
-    metric that did not grow has no row."""
+    """Returns SQL for the sum of a metric: 0 if it has no row, because every reading includes every metric,
+    and a metric that did not grow has no row."""
     return f"CASE WHEN {condition} THEN value ELSE 0 END"
 
 

@@ -29,7 +29,7 @@ Names = Mapping[tuple[str, str], str]
 
 
 def has_names(store: MonitorTables) -> bool:
-    """Whether the store may have any. Raises StoreError."""
+    """Returns whether the store may have any. Raises StoreError."""
     catalogue = store.catalogue
     is_wanted = not isinstance(store, MonitorStore) or store.shows_job_names
     return is_wanted and catalogue is not None and bool(catalogue.of("job_names", "fine"))

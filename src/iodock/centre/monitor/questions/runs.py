@@ -74,5 +74,6 @@ may still compute."""
 
 
 def _begins(ids: JobIds) -> str:
-    """SQL for a job's number that is faster than parsing its id. For other ids the value is not a number."""
+    """Returns SQL for a job's number that is faster than parsing its id. For other ids the value is not a
+    number."""
     return f"split_part(job, {text(ids.before)}, 1)" if ids.before else ids.number()

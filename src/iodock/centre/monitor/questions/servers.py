@@ -265,7 +265,7 @@ def owners(store: MonitorTables, jobs: Sequence[str], ids: JobIds, begin: int, e
 
 
 def _round(step: int) -> str:
-    """SQL for an integer: the multiple of a step at which the agent began, or the one before its last
+    """Returns SQL for an integer: the multiple of a step at which the agent began, or the one before its last
     reading."""
     return f"(end_ts - {step // LATE} + {step - 1}) // {step}"
 

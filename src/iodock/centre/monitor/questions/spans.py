@@ -52,7 +52,7 @@ def span(begin: int, end: int, catalogue: Catalogue | None = None) -> Span:
 
 
 def _is_much(catalogue: Catalogue, begin: int, end: int) -> bool:
-    """Whether the period has so many of the finest rows that sums over them would be slow."""
+    """Returns whether the period has so many of the finest rows that sums over them would be slow."""
     return sum(file.rows for file in catalogue.chosen("job_io", RESOLUTIONS[0], begin, end)) > _MANY_ROWS
 
 
@@ -80,9 +80,9 @@ def _step(length: int, least_s: int) -> int:
 
 
 def spread(rows: str, keys: str, values: dict[str, str], within: Span) -> str:
-    """A SELECT of `bucket` (0 is the first step), KEYS and sums of VALUES (name -> expression over ROWS),
-    with each row's values distributed over steps by the overlap with the row's interval. ROWS: a FROM clause
-    with `begin_ts` and `end_ts`."""
+    """Returns a SELECT of `bucket` (0 is the first step), KEYS and sums of VALUES (name -> expression over
+    ROWS), with each row's values distributed over steps by the overlap with the row's interval. ROWS: a FROM
+    clause with `begin_ts` and `end_ts`."""
     sums = ", ".join(f'sum({expression})::DOUBLE AS "{name}"' for name, expression in values.items())
     shares = ", ".join(f'sum("{name}" * share)::DOUBLE AS "{name}"' for name in values)
     begin, step = within.begin, within.step
@@ -103,7 +103,7 @@ def spread(rows: str, keys: str, values: dict[str, str], within: Span) -> str:
 
 
 def overlap(within: Span) -> str:
-    """SQL for the share of a row's interval that lies in the span, from 0 to 1."""
+    """Returns SQL for the share of a row's interval that lies in the span, from 0 to 1."""
     return (
         f"CASE WHEN begin_ts >= {within.begin} AND end_ts <= {within.end} THEN 1 ELSE "
         f"(least(end_ts, {within.end}) - greatest(begin_ts, {within.begin})) "

@@ -32,16 +32,16 @@ job's environment variables are excluded, because they may outlive the job."""
 
 
 def ended() -> str:
-    """SQL for the end of a job in Slurm, over rows with the columns of ENDS and RUNNING; NULL if it is not
-    reported, or if a later run goes on (the job was requeued)."""
+    """Returns SQL for the end of a job in Slurm, over rows with the columns of ENDS and RUNNING; NULL if it
+    is not reported, or if a later run goes on (the job was requeued)."""
     batch, extern = (f"max({step}_ended)" for step in _WHOLE_JOB)
     end = f"CASE WHEN bool_or(has_batch) THEN {batch} ELSE {extern} END"
     return f"CASE WHEN max(running_ts) >= {end} THEN NULL ELSE {end} END"
 
 
 def completed(where: str, within: Span, place: str = PROCESSES) -> str:
-    """A SELECT of the rows of `job_io` that meet a condition, where `exact` is true also for samples of steps
-    whose totals are in the span. PLACE: where the rows are counted."""
+    """Returns a SELECT of the rows of `job_io` that meet a condition, where `exact` is true also for samples
+    of steps whose totals are in the span. PLACE: where the rows are counted."""
     if place != PROCESSES:
         return f"SELECT * FROM job_io WHERE {where}"
     inside = f"begin_ts >= {within.begin} AND end_ts <= {within.end}"

@@ -116,7 +116,7 @@ def _node(ids: JobIds, place: str) -> str:
 
 
 def _one(column: str) -> str:
-    """SQL for the only value of a group, or for the number of values if there are several."""
+    """Returns SQL for the only value of a group, or for the number of values if there are several."""
     several = f"count(DISTINCT {column})::VARCHAR || ' of them'"
     return f"CASE WHEN count(DISTINCT {column}) > 1 THEN {several} ELSE min({column}) END"
 

@@ -158,7 +158,7 @@ class Question:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no data has ever been pushed."""
+        """Returns whether no data has ever been pushed."""
         return self.store.is_empty
 
     @property
