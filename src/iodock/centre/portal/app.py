@@ -179,8 +179,8 @@ def serve(
     ready(address_of(door, tls))
     server = uvicorn.Server(config)
     listener = Listener.of(door, places)
-    # uvicorn replaces signal handlers if it runs in the main thread. It runs in another thread, so that
-    # iodock's own handlers stay in place; they make WAKE readable.
+    # uvicorn replaces the process's signal handlers only if it runs in the main thread. Here it runs in
+    # another thread, so iodock's own handlers stay in place. They make WAKE readable.
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     while thread.is_alive() and not select.select([wake], [], [], 1.0)[0]:

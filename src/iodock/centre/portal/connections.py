@@ -187,7 +187,7 @@ class OpenConnections:
 
 class Listener(socket.socket):
     """A listening socket for an event loop. It gives each accepted connection a slot, or closes the
-    connection."""
+    connection if there is none."""
 
     places: OpenConnections
 
@@ -199,7 +199,8 @@ class Listener(socket.socket):
         return made
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Raises BlockingIOError if no connection is pending, or if others must be closed first."""
+        """Accepts a connection that gets a slot. Raises BlockingIOError if no connection is pending, or if
+        the event loop must first close connections that were ended to make room."""
         for _ in range(_CLOSED_AT_ONCE):
             if self.places.is_behind:
                 break
@@ -212,8 +213,8 @@ class Listener(socket.socket):
 
 
 class Connection(H11Protocol):
-    """HTTP with deadlines for the client: to send a request's head, to send the rest of it, and to read a
-    response."""
+    """The HTTP protocol of one connection. It sets deadlines by which the client must send the head of a
+    request, send its body, and read a response."""
 
     def __init__(
         self,
