@@ -279,11 +279,12 @@ class Alongside:
 
 
 def _rank(begin: int, end: int) -> Callable[[Judged], tuple[int, int]]:
-    """Sort key of samples: the worse state comes first, then the sample that covers more of the period."""
+    """Returns a key for `max` that prefers the sample with the worse state, and among equal states the one
+    that covers more of the period."""
     lies = _overlap(begin, end)
     return lambda one: (-TROUBLE.index(one.sign.state), lies(one))
 
 
 def _overlap(begin: int, end: int) -> Callable[[Judged], int]:
-    """Sort key of samples: the part of a period that a sample covers."""
+    """Returns a key for `max` that prefers the sample that covers most of the period from BEGIN to END."""
     return lambda one: min(one.observation.end_ns, end) - max(one.observation.begin_ns, begin)
