@@ -1,4 +1,4 @@
-"""The kinds of programs on a busy centre. Rates are those of each node."""
+"""Declares the kinds of programs that run on a busy centre. Rates are per node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The operations of one job id on one target: the entry that the server keeps, and the truth."""
+"""Simulates the operations of one job id on one target, with the entry that the server keeps and the true
+counts."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ class Entry:
         return max(self._updated_ns, self.stream.last_ns(now_ns))
 
     def is_used_after(self, since_ns: int) -> bool:
-        """Returns whether the entry may have been used after this time. It is never False by mistake."""
+        """Returns whether the entry may have been used after this time. True may be wrong, but False is
+        always right."""
         return bool(self.stream.rates) or self._updated_ns > since_ns
 
     def counters(self, now_ns: int) -> dict[str, int]:
@@ -100,9 +102,9 @@ def _named(tallies: Tallies) -> dict[str, int]:
 
 
 class Stream:
-    """The operations of one job id on one target. Between two changes of its rates everything is a function
-    of the time: the n-th operation happens a whole number of periods after the change. So nothing depends on
-    how often it is read, and advancing time costs nothing."""
+    """The operations of one job id on one target. Between two changes of its rates, all counts are a function
+    of the time, because the n-th operation happens n periods after the change. Therefore counts do not depend
+    on how often they are read, and no work is needed to advance the time."""
 
     __slots__ = ("base", "entry", "job", "job_id", "rates", "since_ns", "target", "truth", "wanted")
 

@@ -1,5 +1,5 @@
-"""The past of a simulated centre as rows of a monitor store. These are the rows that agents would have sent;
-nothing has to wait for them."""
+"""Writes the past of a simulated centre to a monitor store. It writes the rows that agents would have sent,
+so no agent has to run for days."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Past:
         self._values: list[tuple[Any, ...]] = []
         self._names: list[tuple[Any, ...]] = []
         self._named: set[int] = set()
-        # Entries that exist at the beginning have grown before it, which does not count.
+        # The growth of entries before the beginning must not be written, so their first values are stored.
         for target, entry, found in centre.readings():
             self._before[target.name, entry.job_id, entry.start_ns] = found
         for server in centre.servers:
