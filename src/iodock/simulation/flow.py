@@ -73,7 +73,7 @@ class Entry:
         return values
 
     def tallies_at(self, now_ns: int) -> Tallies:
-        """Returns the tally of each operation as of now."""
+        """Returns the tally of each operation at the time NOW_NS."""
         tallies = dict(self.tallies)
         for rate, samples in self.stream.unsettled(now_ns):
             tally = tallies[rate.operation].copy() if rate.operation in tallies else Tally()
@@ -149,7 +149,7 @@ class Stream:
             self.target.live.pop(self.job_id, None)
 
     def settle(self, now_ns: int) -> None:
-        """Adds the operations so far to the entry and to the truth."""
+        """Adds the operations until now to the entry and to the true counts."""
         if not self.rates:
             return
         done = self.unsettled(now_ns)
@@ -166,14 +166,15 @@ class Stream:
             self.entry.touch(self.last_ns(now_ns))
 
     def _appear(self, now_ns: int) -> None:
-        """Makes the entry. It begins with the first operation that is not counted yet."""
+        """Creates the entry on the target. Its start is the time of the first operation that is not counted
+        yet."""
         first_ns = min(
             self.since_ns + base * rate.period_ns for rate, base in zip(self.rates, self.base, strict=True)
         )
         self.entry = self.target.appear(self, first_ns, now_ns)
 
     def truth_at(self, now_ns: int) -> Tallies:
-        """Returns the operations up to now."""
+        """Returns the true tally of each operation until NOW_NS."""
         tallies: Tallies = {}
         add_all(tallies, self.truth)
         for rate, samples in self.unsettled(now_ns):

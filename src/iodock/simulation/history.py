@@ -44,7 +44,7 @@ def write_history(
 
 
 class _Past:
-    """Rows that are not written yet, and the last readings of the counters."""
+    """Collects rows that are not written yet, and remembers the last readings of the counters."""
 
     def __init__(self, centre: Centre) -> None:
         self._centre = centre
@@ -67,7 +67,7 @@ class _Past:
         return len(self._jobs) + len(self._values)
 
     def step(self, seconds: float) -> None:
-        """Takes the next reading."""
+        """Advances the centre by SECONDS and adds rows with the growth of its counters."""
         begin = self._centre.now_ns
         self._centre.advance(seconds)
         end = self._centre.now_ns
@@ -94,7 +94,8 @@ class _Past:
     def _row(self, grown: dict[str, int]) -> Iterator[int]:
         known = {_COLUMNS.get(name, name): value for name, value in grown.items()}
         times = sum(value for name, value in grown.items() if name.endswith("_time"))
-        # Servers count reads and writes twice, the second time for their durations.
+        # Lustre counts `read` and `write` in addition to `read_bytes` and `write_bytes`, to record their
+        # durations. They are left out, because the same operations would count twice.
         double = ("read", "write")
         other = sum(
             value
@@ -310,5 +311,6 @@ def _part(tell: Callable[[float], None], begin: float, length: float) -> Callabl
 
 
 def begin_before(now_ns: int, days: float) -> int:
-    """Returns the begin of a centre whose history ends now, ns since the epoch."""
+    """Returns the time (ns since the epoch) at which a centre must begin so that its history of DAYS ends at
+    NOW_NS."""
     return now_ns - int(days * 86_400 * SECOND)
