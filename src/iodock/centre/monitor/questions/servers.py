@@ -276,9 +276,9 @@ def owners(store: MonitorTables, jobs: Sequence[str], ids: JobIds, begin: int, e
 
 
 def _round(step: int) -> str:
-    """Returns SQL for the number of a row's round, which is the number of the step in which the agent began
-    to read. A reading that ends up to a fifth of a step after a multiple still belongs to the round that
-    began before the multiple."""
+    """Returns SQL for the number of a row's round. A reading that ends up to a fifth of a step after a
+    multiple of the step belongs to the round of this multiple, and a later one to the round of the next
+    multiple."""
     return f"(end_ts - {step // LATE} + {step - 1}) // {step}"
 
 
