@@ -1,4 +1,4 @@
-"""The monitor store: the list of its valid files, and SQL queries on them.
+"""Reads a monitor store: the list of its valid files, and SQL queries on them.
 
 docs/explanation/monitor-store.md describes tables and columns. Only the collector's intake writes to the
 store.
@@ -41,7 +41,7 @@ _COLUMNS_OF_PLACE = "begin_ts BIGINT, end_ts BIGINT, host TEXT, source TEXT, fil
 
 @dataclass(frozen=True)
 class StoredFile:
-    """One file of rows. Times in ns since the epoch."""
+    """One file with rows of a table. Times are in ns since the epoch."""
 
     name: str
     """Path below the store's folder."""
@@ -63,12 +63,12 @@ class Catalogue:
     """For each machine, the spools from which data was received."""
 
     def of(self, table: str, resolution: str) -> tuple[StoredFile, ...]:
-        """All files of one resolution."""
+        """Returns the files of a table in one resolution."""
         return self.files.get((table, resolution), ())
 
     def chosen(self, table: str, resolution: str, begin: int, end: int) -> list[StoredFile]:
-        """Returns files that together contain every row between two moments exactly once. None of them is
-        finer than needed."""
+        """Returns files that together contain every row from BEGIN to END exactly once. Finer files than the
+        resolution are used only if they are not summed into coarser ones yet."""
         coarsest = RESOLUTIONS.index(resolution)
         chosen = list(self.of(table, resolution))
         for finer in RESOLUTIONS[:coarsest]:
@@ -77,19 +77,21 @@ class Catalogue:
 
 
 class MonitorTables(Protocol):
-    """Interface for queries: a `MonitorStore`, or another source with its tables."""
+    """The interface for queries. `MonitorStore` implements it, and so do other sources that provide the same
+    tables."""
 
     @property
     def catalogue(self) -> Catalogue | None:
-        """The catalogue; None: this kind of store has none."""
+        """Returns the catalogue, or None if this kind of store has none."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether no data has ever been pushed."""
+        """Returns whether no data has ever been pushed."""
 
     @property
     def limits(self) -> Sequence[str]:
-        """Sentences about what the store can't provide, for translation. A `MonitorStore` has none."""
+        """Returns sentences, to be translated, about data that the store can't provide. A `MonitorStore` has
+        none."""
 
     def table(
         self,
@@ -101,8 +103,9 @@ class MonitorTables(Protocol):
         resolution: str,
         need: Need = EVERYTHING,
     ) -> pa.Table:
-        """Returns the result of a SELECT over TABLES. They contain the rows that overlap the time between two
-        moments (ns since the epoch), at least the rows in NEED. Raises StoreError, QueryError."""
+        """Returns the result of a SELECT. Each of TABLES contains the rows that overlap the time from BEGIN
+        to END (ns since the epoch). A store may leave out rows that are not in NEED. Raises StoreError,
+        QueryError."""
 
 
 class MonitorStore:
@@ -121,7 +124,7 @@ class MonitorStore:
 
     @property
     def catalogue(self) -> Catalogue:
-        """The current catalogue. Raises StoreError."""
+        """Returns the current catalogue, which is read again if it has changed. Raises StoreError."""
         path = self.folder / "catalogue.json"
         try:
             status = path.stat()
@@ -138,7 +141,7 @@ class MonitorStore:
 
     @property
     def is_empty(self) -> bool:
-        """See MonitorTables. Raises StoreError."""
+        """Returns whether no data has ever been pushed. Raises StoreError."""
         return not self.catalogue.files
 
     def table(
@@ -151,12 +154,13 @@ class MonitorStore:
         resolution: str,
         need: Need = EVERYTHING,
     ) -> pa.Table:
-        """See MonitorTables. NEED is ignored: it is for stores that fetch data, and here the query reads the
-        tables directly."""
+        """Runs a query as described in MonitorTables. NEED is ignored, because the query reads the files
+        directly and nothing has to be fetched."""
         try:
             return self._ask(sql, parameters, begin, end, resolution)
         except duckdb.IOException:
-            # A file was replaced after the catalogue was read, so the catalogue is read again.
+            # The collector may have replaced a file after the catalogue was read. The catalogue is read again
+            # and the query runs once more.
             self._read = None
             try:
                 return self._ask(sql, parameters, begin, end, resolution)
@@ -168,7 +172,8 @@ class MonitorStore:
     def _ask(self, sql: str, parameters: Sequence[object], begin: int, end: int, resolution: str) -> pa.Table:
         catalogue, begun = self.catalogue, time.perf_counter()
         with self._connection.cursor() as cursor:
-            # Only the required tables are opened: opening hundreds of files takes longer than most queries.
+            # Only tables that the query uses are opened, because opening hundreds of files takes longer than
+            # most queries.
             for table in tables_in(sql):
                 level = "fine" if table in MOMENTS else resolution
                 chosen = catalogue.chosen(table, level, begin, end)
@@ -182,8 +187,8 @@ class MonitorStore:
         return f"CREATE TEMP VIEW {table} AS SELECT * FROM ({rows}) WHERE {between(table, begin, end)}"
 
     def rows(self, chosen: Iterable[StoredFile]) -> str:
-        """SQL for all rows of these files, whose checksums are verified first. Raises StoreError if a file is
-        damaged."""
+        """Returns SQL for all rows of these files, whose checksums are verified first. Raises StoreError if a
+        file is damaged."""
         named = list(chosen)
         for file in named:
             if self.is_damaged(file):
@@ -191,12 +196,12 @@ class MonitorStore:
         return self.rows_at(self.folder / file.name for file in named)
 
     def rows_at(self, paths: Iterable[Path]) -> str:
-        """SQL for all rows of files that are not in the catalogue."""
+        """Returns SQL for all rows of files that are not in the catalogue."""
         listed = ", ".join(quoted(str(path)) for path in paths)
         return f"SELECT * FROM read_parquet([{listed}])"
 
     def is_damaged(self, file: StoredFile) -> bool:
-        """Whether a file's bytes differ from those that were written. Each file is read only once for
+        """Returns whether a file's bytes differ from those that were written. Each file is read only once for
         this."""
         if file.checksum is None or not checksums.is_damaged(self.folder / file.name, file.checksum):
             return False
@@ -220,14 +225,14 @@ class MonitorStore:
     def write(
         self, sql: str, path: Path, times: tuple[str, str] = ("begin_ts", "end_ts")
     ) -> tuple[int, int, int] | None:
-        """Writes the result of a SELECT as a Parquet file and syncs it. TIMES: its columns with begin and
-        end. Returns the number of rows, the smallest begin and the largest end. Without rows it returns None
-        and writes no file. Raises StoreError."""
+        """Writes the result of a SELECT to a Parquet file and waits until it is on the disk. TIMES are the
+        names of the columns with begin and end. Returns the number of rows, the smallest begin and the
+        largest end. If there are no rows, writes no file and returns None. Raises StoreError."""
         target = quoted(str(path))
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute(f"COPY ({sql}) TO {target} (FORMAT parquet, COMPRESSION zstd)")
-                # The engine takes these values from the columns' statistics, without reading a row.
+                # DuckDB takes these values from the statistics in the file without reading rows.
                 extent = f"SELECT count(*), min({times[0]}), max({times[1]}) FROM read_parquet({target})"
                 rows, begin, end = cursor.execute(extent).fetchall()[0]
             if not rows:
@@ -249,7 +254,7 @@ class MonitorStore:
 
 
 def between(table: str, begin: int, end: int) -> str:
-    """SQL condition: a row overlaps the time between two moments, ns since the epoch."""
+    """Returns the SQL condition that a row overlaps the time between two moments, ns since the epoch."""
     return {
         "losses": f"ts BETWEEN {begin} AND {end}",
         "job_names": f"ts BETWEEN {begin} AND {end}",
@@ -258,20 +263,20 @@ def between(table: str, begin: int, end: int) -> str:
 
 
 def counters() -> list[str]:
-    """Columns of `job_io` with counts."""
+    """Returns the columns of `job_io` with counts."""
     from iodock import _native
 
     return [*_native.monitor_counters(), "other", "time_us"]
 
 
 def tables_in(sql: str) -> list[str]:
-    """Names of the tables that a SELECT uses. A path in the SELECT may contain such a name, too, and does not
-    count."""
+    """Returns the names of the tables that a SELECT uses. A name followed by / or - is a part of a path and
+    does not count."""
     return [name for name in TABLES if re.search(rf"\b{name}\b(?![/-])", sql)]
 
 
 def nothing(table: str) -> str:
-    """SQL for no rows, with the columns of a table."""
+    """Returns a SELECT without rows that has the columns of a table."""
     columns = {
         "job_io": f"{_COLUMNS_OF_PLACE}, job TEXT, user TEXT, session TEXT, command TEXT, known_by TEXT, "
         f"exact BOOLEAN, {', '.join(f'{name} BIGINT' for name in counters())}",
@@ -296,7 +301,8 @@ def catalogue_of(document: bytes, path: Path) -> Catalogue:
 
 
 def _parsed(found: dict[str, Any], path: Path) -> Catalogue:
-    """Checks format and version of a catalogue. Raises StoreError, KeyError, TypeError."""
+    """Checks the format and version of a catalogue and converts it. Raises StoreError, KeyError,
+    TypeError."""
     if found["format"] != FORMAT:
         raise StoreError(f"{path}: not the manifest of a monitor store but of {found['format']!r}")
     if found["version"] != VERSION:

@@ -1,4 +1,4 @@
-"""The kinds of programs on a busy centre. Rates are those of each node."""
+"""Declares the kinds of programs that run on a busy centre. Rates are per node."""
 
 from __future__ import annotations
 
@@ -144,9 +144,9 @@ WIDE_STRIPES = Application(
         Phase(
             "stage-in-and-open",
             (1080, 1080),
-            # 12,096 processes, one per node, create 7 files each: about 84,000 in the 5 minutes of 18 in
-            # which the server handles requests. Each file has 12 objects, which the object servers create all
-            # the time.
+            # Each of 12,096 processes, one per node, creates 7 files. The server handles requests in only 5
+            # of the 18 minutes of the job, in which about 84,000 files are created. Each file has 12 objects,
+            # which object servers create during the whole job.
             {"open": 7 / 300, "mknod": 7 / 300, "close": 7 / 300, "setattr": 7 / 300},
             {"create": 7 * 12 / 1080},
             write=(7 / 1080, MIB),

@@ -1,4 +1,5 @@
-"""The simulated centre. Users' jobs start, use targets and end, and servers change their condition."""
+"""Implements the simulated centre, in which jobs of users start, use targets and end, and servers change
+their condition."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ TAKEOVER_S = 45.0
 
 @dataclass(eq=False)
 class Work:
-    """A running job: its streams, and its present phase."""
+    """A running job with its streams of operations and its phases."""
 
     job: Job
     application: Application
@@ -37,8 +38,8 @@ class Work:
 
 
 class Centre:
-    """A simulated centre. It is deterministic for a scenario, a seed and sizes, whatever the steps in which
-    time advances. Times are in ns since the epoch."""
+    """A simulated centre. Its data depends only on the scenario, the seed and the sizes, and not on the steps
+    in which `advance` is called. Times are in ns since the epoch."""
 
     def __init__(
         self,
@@ -49,8 +50,8 @@ class Centre:
         servers: int | None = None,
         jobs: int | None = None,
     ) -> None:
-        """SERVERS: number of servers, at least 2. The metadata server is one of them, and comes first. JOBS:
-        number of jobs that run at the same time."""
+        """SERVERS is the number of servers, at least 2, including the metadata server, which is the first.
+        JOBS is the number of jobs that run at the same time."""
         self.scenario = replace(
             scenario,
             servers=max(2, servers or scenario.servers),
@@ -79,7 +80,7 @@ class Centre:
         return [target for server in self.servers for target in server.home]
 
     def advance(self, seconds: float) -> None:
-        """Advances the time."""
+        """Advances the simulated time and processes the events in between."""
         end_ns = self.now_ns + int(seconds * SECOND_NS)
         while self._events and self._events[0][0] <= end_ns:
             self.now_ns, _, action, arguments = heapq.heappop(self._events)
@@ -91,8 +92,8 @@ class Centre:
 
     def readings(self, since_ns: int | None = None) -> Iterator[tuple[Target, Entry, dict[str, int]]]:
         """Yields, for all targets that are served now: target, entry (`job_id`, `job`, `start_ns`,
-        `updated_ns(now)`), and its counters, named as in `iodock-agent`. SINCE_NS: only entries that may have
-        been used after it."""
+        `updated_ns(now)`), and its counters, named as in `iodock-agent`. If SINCE_NS is given, yields only
+        entries that may have been used after this time."""
         for server in self.servers:
             if server.is_up:
                 for target in server.targets:
@@ -100,7 +101,7 @@ class Centre:
                         yield target, entry, counters
 
     def submit(self, application: Application, seconds: float | None = None) -> Job:
-        """Starts a job now."""
+        """Starts a job of a program at the present simulated time."""
         job = self._population.job(application, self.now_ns, seconds)
         self._start(job, application)
         return job
@@ -110,9 +111,10 @@ class Centre:
         heapq.heappush(self._events, (due_ns, next(self._order), action, arguments))
 
     def turn(self, scenario: Scenario, first_s: float, jobs: int | None = None) -> float:
-        """Switches to SCENARIO. Its first event comes in FIRST_S seconds. Servers are kept. If its jobs are
-        of other kinds, JOBS new ones (default: the present number) replace the running ones, which are
-        cancelled. Returns the scenario's present time in seconds; negative: it has yet to begin."""
+        """Switches to SCENARIO, whose first event happens after FIRST_S seconds. The servers are kept. If the
+        scenario has other kinds of jobs, the running jobs are cancelled and JOBS new ones (default: the
+        present number) start. Returns the scenario's present time in s, which is negative if it begins
+        later."""
         before = self.scenario
         self.scenario = replace(
             scenario, servers=before.servers, targets_per_server=before.targets_per_server,
@@ -131,7 +133,7 @@ class Centre:
         return passed_s
 
     def _plan(self, scenario: Scenario, begins_s: float) -> None:
-        """Plans the scenario's events. BEGINS_S: seconds from now until the scenario's time zero."""
+        """Schedules the scenario's events. BEGINS_S is the time in s until the scenario's time zero."""
         for special in scenario.specials:
             self._after(begins_s + special.at_s, self.submit, special.application)
         for spell in scenario.spells:
@@ -139,7 +141,7 @@ class Centre:
 
     def _fill(self) -> None:
         for _ in range(self.scenario.jobs):
-            # These jobs are running already, so their ends are distributed over time.
+            # These jobs began before the simulation, so only a random part of their duration remains.
             application = self._population.application()
             whole = self._population.seconds(application)
             self._start(
@@ -180,7 +182,7 @@ class Centre:
             stream.change(rates, self.now_ns)
 
     def _cancel_all(self) -> None:
-        """Ends the jobs of the mix early, without replacements."""
+        """Ends the running jobs of the scenario's mix early, and starts no others instead."""
         ended: dict[int, Job] = {}
         for work in self._works:
             streams = work.metadata + work.objects
@@ -198,12 +200,13 @@ class Centre:
         self._set(work.metadata + work.objects, [])
         if is_replaced:
             del self._works[work]
-            # A job of the same kind replaces it, so that the mix stays constant whatever the lifetimes are.
+            # A job of the same kind replaces the ended one, so that the proportions of the kinds stay
+            # constant although their durations differ.
             self._after(self.random.expovariate(1 / 5.0), self._replace, work.application)
 
     def _replace(self, application: Application) -> None:
         if all(application != one for one, _ in self.scenario.mix):
-            # The job ended just before the jobs were replaced.
+            # The scenario was switched after this replacement was scheduled, and it has no jobs of this kind.
             return
         job = self._population.job(application, self.now_ns, None)
         self._start(job, application, is_replaced=True)

@@ -1,4 +1,5 @@
-"""The login node: operations of its users outside of jobs, as the client's `llite` counts them."""
+"""Simulates the counters of `llite` on the login node, which count the operations of its users outside of
+jobs."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ _CALLS = ("read_bytes", "write_bytes", "open", "close", "getattr", "setattr", "m
 
 
 def client_tallies(centre: Centre) -> Tallies:
-    """Returns the tally of each operation since the beginning. A client's counters survive failures of
-    servers."""
+    """Returns the tally of each operation since the simulation began. A reboot of a server does not reset the
+    counters of a client."""
     done: Tallies = {}
     for stream in centre.streams:
         if stream.job.nodes == (LOGIN_NODE,):

@@ -1,5 +1,5 @@
-"""The counter of one operation on a server, and its growth. All numbers are integers, so that sums are
-exact."""
+"""Implements the counter of one operation on a server and its growth. All numbers are integers, so that sums
+are exact."""
 
 from __future__ import annotations
 

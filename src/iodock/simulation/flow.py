@@ -1,4 +1,5 @@
-"""The operations of one job id on one target: the entry that the server keeps, and the truth."""
+"""Simulates the operations of one job id on one target, with the entry that the server keeps and the true
+counts."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ class Entry:
         return max(self._updated_ns, self.stream.last_ns(now_ns))
 
     def is_used_after(self, since_ns: int) -> bool:
-        """Whether the entry may have been used after this time. It is never False by mistake."""
+        """Returns whether the entry may have been used after this time. True may be wrong, but False is
+        always right."""
         return bool(self.stream.rates) or self._updated_ns > since_ns
 
     def counters(self, now_ns: int) -> dict[str, int]:
@@ -71,7 +73,7 @@ class Entry:
         return values
 
     def tallies_at(self, now_ns: int) -> Tallies:
-        """Returns the tally of each operation as of now."""
+        """Returns the tally of each operation at the time NOW_NS."""
         tallies = dict(self.tallies)
         for rate, samples in self.stream.unsettled(now_ns):
             tally = tallies[rate.operation].copy() if rate.operation in tallies else Tally()
@@ -100,9 +102,9 @@ def _named(tallies: Tallies) -> dict[str, int]:
 
 
 class Stream:
-    """The operations of one job id on one target. Between two changes of its rates everything is a function
-    of the time: the n-th operation happens a whole number of periods after the change. So nothing depends on
-    how often it is read, and advancing time costs nothing."""
+    """The operations of one job id on one target. Between two changes of its rates, all counts are a function
+    of the time, because the n-th operation happens n periods after the change. Therefore counts do not depend
+    on how often they are read, and no work is needed to advance the time."""
 
     __slots__ = ("base", "entry", "job", "job_id", "rates", "since_ns", "target", "truth", "wanted")
 
@@ -147,7 +149,7 @@ class Stream:
             self.target.live.pop(self.job_id, None)
 
     def settle(self, now_ns: int) -> None:
-        """Adds the operations so far to the entry and to the truth."""
+        """Adds the operations until now to the entry and to the true counts."""
         if not self.rates:
             return
         done = self.unsettled(now_ns)
@@ -164,14 +166,15 @@ class Stream:
             self.entry.touch(self.last_ns(now_ns))
 
     def _appear(self, now_ns: int) -> None:
-        """Makes the entry. It begins with the first operation that is not counted yet."""
+        """Creates the entry on the target. Its start is the time of the first operation that is not counted
+        yet."""
         first_ns = min(
             self.since_ns + base * rate.period_ns for rate, base in zip(self.rates, self.base, strict=True)
         )
         self.entry = self.target.appear(self, first_ns, now_ns)
 
     def truth_at(self, now_ns: int) -> Tallies:
-        """Returns the operations up to now."""
+        """Returns the true tally of each operation until NOW_NS."""
         tallies: Tallies = {}
         add_all(tallies, self.truth)
         for rate, samples in self.unsettled(now_ns):

@@ -1,5 +1,5 @@
-"""The past of a simulated centre as rows of a monitor store. These are the rows that agents would have sent;
-nothing has to wait for them."""
+"""Writes the past of a simulated centre to a monitor store. It writes the rows that agents would have sent,
+so no agent has to run for days."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def write_history(
 
 
 class _Past:
-    """Rows that are not written yet, and the last readings of the counters."""
+    """Collects rows that are not written yet, and remembers the last readings of the counters."""
 
     def __init__(self, centre: Centre) -> None:
         self._centre = centre
@@ -55,7 +55,7 @@ class _Past:
         self._values: list[tuple[Any, ...]] = []
         self._names: list[tuple[Any, ...]] = []
         self._named: set[int] = set()
-        # Entries that exist at the beginning have grown before it, which does not count.
+        # The growth of entries before the beginning must not be written, so their first values are stored.
         for target, entry, found in centre.readings():
             self._before[target.name, entry.job_id, entry.start_ns] = found
         for server in centre.servers:
@@ -67,7 +67,7 @@ class _Past:
         return len(self._jobs) + len(self._values)
 
     def step(self, seconds: float) -> None:
-        """Takes the next reading."""
+        """Advances the centre by SECONDS and adds rows with the growth of its counters."""
         begin = self._centre.now_ns
         self._centre.advance(seconds)
         end = self._centre.now_ns
@@ -94,7 +94,8 @@ class _Past:
     def _row(self, grown: dict[str, int]) -> Iterator[int]:
         known = {_COLUMNS.get(name, name): value for name, value in grown.items()}
         times = sum(value for name, value in grown.items() if name.endswith("_time"))
-        # Servers count reads and writes twice, the second time for their durations.
+        # Lustre counts `read` and `write` in addition to `read_bytes` and `write_bytes`, to record their
+        # durations. They are left out, because the same operations would count twice.
         double = ("read", "write")
         other = sum(
             value
@@ -310,5 +311,6 @@ def _part(tell: Callable[[float], None], begin: float, length: float) -> Callabl
 
 
 def begin_before(now_ns: int, days: float) -> int:
-    """Returns the begin of a centre whose history ends now, ns since the epoch."""
+    """Returns the time (ns since the epoch) at which a centre must begin so that its history of DAYS ends at
+    NOW_NS."""
     return now_ns - int(days * 86_400 * SECOND)

@@ -1,4 +1,5 @@
-"""Jobs and kinds of programs. Each kind is declared once, as phases of operations per node."""
+"""Defines jobs and kinds of programs. A kind of program is declared as phases, which have rates of operations
+per node."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def machine_files(server: Server, now_ns: int, version: str) -> dict[str, str]:
 
 
 def load_of(server: Server) -> float:
-    """Load of the server. Service threads that wait for their disks count, too."""
+    """Returns the load of the server. Service threads that wait for disks count as load, too."""
     condition = server.condition
     return condition.active_threads if condition.io_pressure > 0.5 else condition.cpu_share * CORES
 

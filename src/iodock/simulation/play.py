@@ -25,7 +25,7 @@ def play(
             # The tree then contains everything that was simulated so far.
             break
         if speed:
-            # If a step took too long, the next one is larger.
+            # If the simulation is behind real time, this step is made longer to catch up.
             step_s = max(step_s, min(seconds, (time.monotonic() - begun) * speed) - done_s)
         centre.advance(step_s)
         done_s += step_s

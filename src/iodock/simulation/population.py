@@ -1,4 +1,4 @@
-"""Users and their jobs: ids, names and nodes."""
+"""Generates users and their jobs with ids, names and nodes."""
 
 from __future__ import annotations
 

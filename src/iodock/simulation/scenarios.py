@@ -1,4 +1,4 @@
-"""Scenarios of the simulated centre. Each is declared once, with a sentence that describes it."""
+"""Declares the scenarios of the simulated centre, each with a sentence that describes it."""
 
 from __future__ import annotations
 

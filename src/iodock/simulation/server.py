@@ -1,4 +1,5 @@
-"""One simulated server: its targets, its condition, and its counters of requests and of the machine."""
+"""Implements one simulated server with its targets, its condition, and its counters of requests and of the
+machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One MDT or OST: the entries of its `job_stats`, and their lifetime."""
+"""Implements one MDT or OST with the entries of its `job_stats` and their lifetime."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class Target:
         self._restart(now_ns)
 
     def set_speed(self, speed: float, now_ns: int) -> None:
-        """Changes the speed. Operations that are not answered do not happen; afterwards the job continues
-        with whatever it would do by then."""
+        """Changes the speed of the target. Operations during a slow time are lost and not repeated later: the
+        job continues with the phase that it has reached by then."""
         if speed == self.speed:
             return
         self.speed = speed

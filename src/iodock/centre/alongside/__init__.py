@@ -1,1 +1,2 @@
-"""Data of the monitor store about the time in which a program was recorded elsewhere."""
+"""Adds data of the monitor store to the recording of a program: what file servers and the machine did while
+the program ran."""

@@ -1,4 +1,4 @@
-"""Curves of storage arrays, whose counters were imported (`iodock monitor import-counters`)."""
+"""Makes curves of storage arrays from counters that a site imported with `iodock monitor import-counters`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ Series = tuple[str, str, str, str, bool]
 
 
 def systems(store: MonitorTables, begin: int, end: int, resolution: str) -> frozenset[str]:
-    """File systems with samples of their arrays. Raises StoreError, QueryError."""
+    """Returns the file systems for which the store has samples of arrays in this time. Raises StoreError,
+    QueryError."""
     sql = f"SELECT DISTINCT target FROM targets WHERE source = '{_SOURCE}' AND target IS NOT NULL"
     table = store.table(
         sql, begin=begin, end=end, resolution=resolution, need=Need((_SOURCE,), is_presence=True)
@@ -38,8 +39,8 @@ def systems(store: MonitorTables, begin: int, end: int, resolution: str) -> froz
 def curves(
     store: MonitorTables, wanted: Sequence[str], begin: int, end: int, resolution: str, offset: int
 ) -> Iterator[ServerCurve]:
-    """Curves of the arrays of these file systems; times are shifted back by OFFSET. Raises StoreError,
-    QueryError."""
+    """Yields the curves of the arrays of the file systems WANTED. OFFSET (ns) is subtracted from all times.
+    Raises StoreError, QueryError."""
     sql = f"""
         SELECT host, target, metric, coalesce(unit, '') AS unit, is_level, begin_ts, end_ts, value
         FROM targets WHERE source = '{_SOURCE}' AND target IS NOT NULL AND bucket IS NULL
@@ -70,8 +71,8 @@ def _curve(
     if is_level:
         points = [(end - offset, value * factor) for (_, end), value in sorted(values.items())]
     else:
-        # A counter that did not grow has no row in the store, although other counters of the array have one:
-        # it grew by 0.
+        # A counter that did not grow in an interval has no row in the store. If another counter of the host
+        # has a row for the interval, the growth is 0.
         points = [
             (end - offset, values.get((begin, end), 0.0) * factor * SECOND / (end - begin))
             for begin, end in sorted(rounds)
@@ -81,7 +82,7 @@ def _curve(
 
 
 def _parted(target: str) -> tuple[str, str]:
-    """Splits a target's name into file system and name, because `import-counters` joins them into one
-    text."""
+    """Splits the target of an imported counter into file system and target, which `import-counters` joins as
+    FILE_SYSTEM/TARGET."""
     system, _, name = target.rpartition("/")
     return system, name

@@ -1,5 +1,6 @@
-"""Measures the difference between two clocks of one machine with kernel counters that a recording and an
-agent both read: these must grow equally at the same time."""
+"""Measures the difference between the clock of a recording and the clock of an agent on the same machine.
+Both read the same kernel counters, so the right difference is the one at which the counters grow equally in
+both."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ AGENT_METRICS: Mapping[tuple[str, str], str] = {
 
 
 def key_of(series: CounterSeries) -> Key | None:
-    """Returns the agents' name of a counter that was recorded, or None for a counter that is not compared."""
+    """Returns the key under which agents report a recorded counter, or None if this counter is not
+    compared."""
     metric = AGENT_METRICS.get((series.source, series.metric))
     return None if metric is None else (series.source, series.target, metric)
 
@@ -50,8 +52,8 @@ def key_of(series: CounterSeries) -> Key | None:
 def compared(
     counters: Sequence[CounterSeries], rows: Mapping[Key, Sequence[Row]], host: str
 ) -> ClockOffset | NotJoined:
-    """Returns the offset of the agent's clock, or the reason why it is unknown. ROWS: what the agent on HOST
-    sent."""
+    """Compares the counters of a recording with ROWS, which the agent on HOST sent. Returns the offset of the
+    agent's clock, or the reason why it is unknown."""
     pairs = [
         _Pair.of(one, rows[key]) for one in counters if (key := key_of(one)) in rows and key and one.points
     ]
@@ -61,7 +63,8 @@ def compared(
     pairs = [pair for pair in pairs if pair.is_long]
     steps = int(FARTHEST_S / _STEP_S)
     errors = {at: found for at in range(-steps, steps + 1) if (found := _error(pairs, at)) is not None}
-    # If it can't be checked whether the clocks agree, another offset may fit by chance.
+    # The offset 0 can't be judged because too few intervals are covered. Another offset could then fit by
+    # chance, so none is returned.
     if 0 not in errors:
         return "too-few"
     least = min(errors.values())
@@ -69,7 +72,7 @@ def compared(
         return "no-match"
     good = [at for at, error in errors.items() if error <= least + _AS_GOOD]
     alike = [at for at in good if errors[at] <= least + _ALIKE]
-    # If several offsets fit equally well and 0 is among them, the offset is 0.
+    # If several offsets fit equally well, 0 is preferred, and else their median.
     best = 0 if 0 in alike else int(median(alike))
     within = (max(best - min(good), max(good) - best) + 1) * _STEP_S
     if within > max(MOST_WITHIN_S, min(pair.length for pair in pairs) / 10 / SECOND):
@@ -78,8 +81,9 @@ def compared(
 
 
 def _error(pairs: Sequence[_Pair], at: int) -> float | None:
-    """Returns the mean share of the growth that lies in another interval at this offset, or None if too few
-    intervals are covered."""
+    """Returns the mean error of all counters if the offset is AT steps of _STEP_S, or None if too few
+    intervals are covered. The error is the share of the growth that the two programs read in different
+    intervals."""
     found = [pair.error(int(at * _STEP_S * SECOND)) for pair in pairs]
     told = [one for one in found if one is not None]
     return sum(told) / len(told) if told else None
@@ -87,7 +91,7 @@ def _error(pairs: Sequence[_Pair], at: int) -> float | None:
 
 @dataclass(frozen=True)
 class _Pair:
-    """One counter, as recording and agent read it."""
+    """The samples of one counter from the recording and from the agent."""
 
     times: list[int]
     values: list[float]
@@ -106,7 +110,8 @@ class _Pair:
         length = int(median(end - begin for begin, end, _ in ordered)) or 1
         points = _busiest(series.points, _MOST_ROWS * length)
         span = points[-1][0] - points[0][0]
-        # An interval that is cut off does not count: otherwise only some offsets would have enough intervals.
+        # Intervals shorter than half the usual length are left out. They were cut off, and counting them
+        # would give some offsets more intervals than others.
         whole = [row for row in ordered if row[1] - row[0] >= length // 2]
         return cls(
             [at for at, _ in points],
@@ -119,11 +124,14 @@ class _Pair:
 
     @property
     def is_long(self) -> bool:
-        """Whether the recording covers enough intervals of the agent, whatever the offset is."""
+        """Returns whether the recording is so long that it covers at least _LEAST_ROWS intervals of the agent
+        at any offset."""
         return self.times[-1] - self.times[0] >= (_LEAST_ROWS + 1) * self.length
 
     def error(self, offset: int) -> float | None:
-        """Relative difference of the growths if the agent's clock is OFFSET ahead."""
+        """Returns the relative difference between the growths in the recording and in the agent's intervals
+        if the agent's clock is OFFSET ns ahead. Returns None if too few intervals are covered or nothing
+        grew."""
         wrong = grown = 0.0
         covered = 0
         first, last = self.times[0] + offset, self.times[-1] + offset
@@ -137,16 +145,17 @@ class _Pair:
         return wrong / grown if covered >= self.least and grown > 0 else None
 
     def _growth(self, begin: int, end: int) -> tuple[float, float]:
-        """Returns the lowest and highest possible growth: a burst between two samples may be before or after
-        a moment."""
+        """Returns the lowest and highest possible growth of the recorded counter from BEGIN to END. The
+        counter is known only at samples. If BEGIN or END is between two samples, the growth between these
+        samples may be before or after it."""
         first, last = bisect_right(self.times, begin), bisect_left(self.times, end)
         most = self.values[min(last, len(self.values) - 1)] - self.values[first - 1]
         return max(0.0, self.values[last - 1] - self.values[min(first, len(self.values) - 1)]), most
 
 
 def _busiest(points: Sequence[tuple[int, float]], length: int) -> Sequence[tuple[int, float]]:
-    """Returns the samples of the period with this length in which the counter grew most. Comparing a long
-    recording as a whole would take too long."""
+    """Returns the samples of the period of LENGTH ns in which the counter grew most. Only this period is
+    compared, because comparing a whole long recording would take too long."""
     best, begin = (0.0, 0, len(points)), 0
     if points[-1][0] - points[0][0] <= length:
         return points

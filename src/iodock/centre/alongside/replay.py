@@ -1,5 +1,5 @@
-"""States of servers in a past period: the classifier of `watch` processes the store's rounds again, one by
-one, without knowing later ones."""
+"""Determines the states of servers in a past period. It passes the stored rounds to the classifier of `watch`
+in the order of time, so a state does not depend on later rounds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LEVELS = tuple(_STEPS)
 
 @dataclass(frozen=True)
 class Judged:
-    """One sample of one server, judged with knowledge of later ones."""
+    """One sample of one server with the classifier's judgement."""
 
     observation: Observation
     sign: Sign
@@ -40,7 +40,7 @@ class Judged:
 
 @dataclass
 class Replay:
-    """A judged period. Times are the store's."""
+    """The states of all servers in one period. Times are those of the store, in ns since the epoch."""
 
     step: int
     kept: int | None
@@ -56,8 +56,9 @@ class Replay:
     """Servers whose last sample can't be called healthy because the usual values are not known."""
 
     def state(self, server: str, begin: int, end: int) -> ServerState:
-        """The worst state between two moments; `no-samples` if the server was not read, `no-usual` if too
-        little is known to call it healthy."""
+        """Returns the worst state of a server from BEGIN to END. It is `no-samples` if samples do not cover
+        the whole time, and `no-usual` if the usual values that are needed to call the server healthy are not
+        known."""
         met = [
             one.state for one in self.stretches.get(server, ()) if one.begin_ns < end and one.end_ns > begin
         ]
@@ -69,7 +70,8 @@ class Replay:
         return next(state for state in reversed(_WELL) if state in met)
 
     def _covers(self, server: str, begin: int, end: int) -> bool:
-        """Whether samples cover the whole time, apart from the ms by which agents are late."""
+        """Returns whether samples cover the time from BEGIN to END, except for at most a quarter of a step.
+        Agents are some ms late, so the samples may not meet exactly."""
         covered = sum(
             min(one.observation.end_ns, end) - max(one.observation.begin_ns, begin)
             for one in self.near(server, begin, end)
@@ -77,7 +79,7 @@ class Replay:
         return covered > 0 and end - begin - covered <= self.step // 4
 
     def near(self, server: str, begin: int, end: int) -> list[Judged]:
-        """Returns the samples of a server that overlap the time between two moments."""
+        """Returns the samples of a server that overlap the time from BEGIN to END."""
         return [
             one
             for one in self.samples.get(server, ())
@@ -92,8 +94,9 @@ def replayed(
     end: int,
     usual: dict[str, Set[str]] | None = None,
 ) -> Replay:
-    """States between two moments, ns since the epoch by the store's clocks. USUAL: usual values from an
-    earlier `Replay`. Raises StoreError, QueryError."""
+    """Determines the states from BEGIN to END, in ns since the epoch by the servers' clocks. USUAL has, for
+    each server, the quantities whose usual value is known, from an earlier `Replay`; without it, they are
+    determined at BEGIN. Raises StoreError, QueryError."""
     kept, resolution, step, samples = _pace(store, limits, begin, end)
     observer, states = Observer(store, JobIds(), step), States(replace(limits, sample_s=step / SECOND))
     observer.prepare(end)
@@ -112,15 +115,16 @@ def replayed(
         verdicts = states.take(round_)
         _take(found, verdicts, round_, states, max(begin, round_.now_ns - step))
     found.file_systems = observer.file_systems
-    # Some agents read less often than the settings say; then their samples set the length.
+    # If an agent reads less often than the settings say, the step of the result is the length of its samples.
     slowest = max((states.clock(host)[0] for host in found.stretches), default=0.0)
     found.step = max(step, int(slowest * SECOND))
     return found
 
 
 def _pace(store: MonitorTables, limits: ServerStates, begin: int, end: int) -> tuple[str, str, int, int]:
-    """Returns the finest resolution that is kept for that time, the finest one that can be judged quickly,
-    the length of a sample, and the number of samples before the period."""
+    """Returns the finest resolution that the store keeps for the period, the finest one that can be judged
+    with at most _MOST_JUDGED samples, the length of a sample in ns, and the number of samples to judge before
+    the period."""
     sample = int(limits.sample_s * SECOND)
     kept = span(begin, min(end, begin + HOUR), store.catalogue).resolution
     observer = Observer(store, JobIds(), sample)
@@ -151,11 +155,12 @@ def _take(found: Replay, verdicts: list[Verdict], round_: Round, states: States,
 
 
 def needed(one: Observation) -> Set[str]:
-    """Returns the quantities whose usual value must be known. If it is not, a server in trouble would look
-    healthy."""
+    """Returns the quantities whose usual value must be known to judge a sample. If one is unknown, a server
+    with problems would appear healthy."""
     found = {"handled"}
     if one.wait_s is not None:
-        # Waiting times from a server itself are judged by a fixed limit.
+        # Waiting times that the server itself reports are compared with a fixed limit, and those of clients
+        # with their usual value.
         return found | {"wait"} if one.kind == "client" else found
     return found | {"operation"} if one.operation_s is not None else found
 
@@ -163,8 +168,8 @@ def needed(one: Observation) -> Set[str]:
 def _extend(
     stretches: list[ServerStretch], verdict: Verdict, state: ServerState, begin: int, end: int
 ) -> None:
-    """A state is recognised a sample or two after its beginning, so it replaces the earlier judgement of that
-    time."""
+    """Appends a verdict to the periods of a server. The classifier recognizes a state only one or two samples
+    after its beginning, so the new state replaces earlier ones from its beginning on."""
     last = stretches[-1] if stretches else None
     if last is not None and last.state == state:
         stretches[-1] = replace(last, end_ns=end)
@@ -181,5 +186,6 @@ def _extend(
 
 
 def unwell(samples: list[Judged]) -> Iterator[Judged]:
-    """Selects the samples that show a state of trouble without their neighbours."""
+    """Yields the samples that by themselves show a state of trouble, regardless of the samples before and
+    after them."""
     yield from (one for one in samples if one.sign.state in TROUBLE)

@@ -1,4 +1,5 @@
-"""The data of a monitor store about one run, as plain data (`shared.meanwhile.Servers`)."""
+"""Provides the data of a monitor store about the time of one run. It implements the interface
+`shared.meanwhile.Servers`."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ _CURVES: Mapping[str, Callable[[Observation], float | None]] = {
 
 @dataclass
 class Alongside:
-    """One store and one run. Answers use the recording's time."""
+    """Queries one store about one run. All times in arguments and results are those of the recording."""
 
     tables: MonitorTables
     run: RunTime
@@ -104,7 +105,8 @@ class Alongside:
         if host is None or not isinstance(self._clock, ClockOffset):
             return None
         begin, end = self._there(begin_ns), self._there(end_ns)
-        # A reading arrives only after its interval. A sum of ten minutes can't be divided.
+        # The period is extended to whole steps. A reading covers the whole interval before it, and a sum of
+        # ten minutes does not say when in the interval the bytes were moved.
         step = max(int(self.limits.sample_s * SECOND), self._whole.kept or 0)
         first, last = begin // step * step, -(-end // step) * step
         within = Span(first, last, last - first, span(first, last, self.tables.catalogue).resolution, "fine")
@@ -127,8 +129,8 @@ class Alongside:
         return found[:MOST_OTHERS]
 
     def _tells_users(self, host: str, within: Span) -> bool:
-        """Whether the machine's agent was active at that time and reports who moves data. Users who moved
-        nothing have no row, so rows from a wider period are accepted, too."""
+        """Returns whether the machine's agent was running at that time and reports the owners of moved bytes.
+        Owners who moved nothing have no row, so a row up to an hour before or after the period is enough."""
         table = node.hosts(self.tables, within.begin, within.end, within.resolution)
         wide = replace(within, begin=within.begin - _TELLS_WITHIN, end=within.end + _TELLS_WITHIN)
         told = node.users(self.tables, host, self.ids, wide)
@@ -136,7 +138,8 @@ class Alongside:
 
     @cached_property
     def _clock(self) -> ClockOffset | NotJoined:
-        """How to convert times. A measured offset takes precedence over the site's guarantee."""
+        """Returns the offset between the recording's clock and the store's clock, or the reason why it is
+        unknown. A measured offset takes precedence over the agreement of clocks that the site guarantees."""
         if not self.run.hosts:
             found: ClockOffset | NotJoined = "no-host"
         elif self._host is None:
@@ -151,7 +154,8 @@ class Alongside:
 
     @cached_property
     def _host(self) -> str | None:
-        """The recording's machine under the name that its agent uses, with or without the domain."""
+        """Returns the name of the recording's machine that its agent uses, which may differ by the domain.
+        Returns None if the store has no data of the machine."""
         run = self.run
         if not run.hosts:
             return None
@@ -195,8 +199,8 @@ class Alongside:
         return replayed(self.tables, self.limits, begin, max(end, begin + 1))
 
     def _around(self, begin: int, end: int) -> Replay:
-        """Returns a replay with samples that are fine enough: that of the whole run, or a new one around this
-        moment."""
+        """Returns the replay of the whole run if it uses single samples. Otherwise returns a new replay of
+        the time around BEGIN to END, whose samples are finer."""
         sample = int(self.limits.sample_s * SECOND)
         if self._whole.step <= sample:
             return self._whole
@@ -275,11 +279,12 @@ class Alongside:
 
 
 def _rank(begin: int, end: int) -> Callable[[Judged], tuple[int, int]]:
-    """Sort key of samples: the worse state comes first, then the sample that covers more of the period."""
+    """Returns a key for `max` that prefers the sample with the worse state, and among equal states the one
+    that covers more of the period."""
     lies = _overlap(begin, end)
     return lambda one: (-TROUBLE.index(one.sign.state), lies(one))
 
 
 def _overlap(begin: int, end: int) -> Callable[[Judged], int]:
-    """Sort key of samples: the part of a period that a sample covers."""
+    """Returns a key for `max` that prefers the sample that covers most of the period from BEGIN to END."""
     return lambda one: min(one.observation.end_ns, end) - max(one.observation.begin_ns, begin)

@@ -11,7 +11,8 @@ _BY_NAME = ("lustre", "fefs")
 
 
 def system_of(mount: MountedAs, known: Iterable[str]) -> str | None:
-    """The monitored file system that is mounted there, or None if the monitor has no server of it."""
+    """Returns the monitored file system that is mounted at this mount point, or None if KNOWN, the monitored
+    ones, does not contain it."""
     names = set(known)
     if mount.monitored_as is not None:
         return mount.monitored_as
@@ -24,6 +25,7 @@ def system_of(mount: MountedAs, known: Iterable[str]) -> str | None:
         return name if name in names else None
     server = source.partition(":/")[0] if ":/" in source else ""
     same = sorted(name for name in names if server and name.partition(":/")[0] == server)
-    # An export is mounted as a whole or from one of its subfolders.
+    # The mounted folder may be an export itself or a subfolder of one. The longest export that contains the
+    # folder is used.
     longest = [name for name in same if source.startswith(f"{name.rstrip('/')}/")]
     return max(longest, key=len) if longest else None

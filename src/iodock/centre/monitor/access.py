@@ -1,7 +1,8 @@
-"""Access rights: who may push samples, and who may see which data.
+"""Decides which clients may push samples, and which data each client may see.
 
-Without tokens or a proxy only the loopback interface is served, and every client there is an operator. Tokens
-are stored as SHA-256 of 32 random bytes, so the file contains nothing that grants access or can be guessed.
+If neither tokens nor a proxy are configured, the collector serves only the loopback interface and treats
+every client there as an operator. The token file contains the SHA-256 of each token. A reader of the file can
+neither use a hash as a token nor guess the token, because a token has 32 random bytes.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Role(Enum):
 
 @dataclass(frozen=True)
 class Visitor:
-    """The client of a request."""
+    """The authenticated client of a request."""
 
     role: Role
     user: str = ""
@@ -70,11 +71,12 @@ class Token:
 
 
 class TokenFile:
-    """The tokens of a file, as they are now: a token that is removed from the file no longer grants
-    access."""
+    """Reads a token file again whenever it changes, so a token that was removed from the file no longer
+    grants access."""
 
     def __init__(self, path: Path, on_error: Callable[[RequestError], None] = lambda error: None) -> None:
-        """ON_ERROR is called with the reason if a changed file can't be loaded. Raises RequestError."""
+        """Reads the file. If it can't be read again after a later change, ON_ERROR is called with the error.
+        Raises RequestError."""
         self._path, self._on_error = path, on_error
         self._seen = _mark(path)
         self._tokens = read_tokens(path)
@@ -94,7 +96,7 @@ class TokenFile:
 
 
 def _mark(path: Path) -> tuple[int, ...] | None:
-    """Returns a value that differs if the file was changed."""
+    """Returns numbers of which at least one changes when the file is changed; None if there is no file."""
     try:
         found = path.stat()
     except OSError:
@@ -104,7 +106,8 @@ def _mark(path: Path) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True)
 class Access:
-    """The access rules. Empty rules trust every client, so only the loopback interface may be served."""
+    """The access rules. Without tokens and proxies the rules trust every client, so the collector may serve
+    only the loopback interface."""
 
     tokens: tuple[Token, ...] | None = None
     """None: no token is required."""
@@ -118,17 +121,17 @@ class Access:
 
     @property
     def known(self) -> tuple[Token, ...]:
-        """The tokens that currently grant access."""
+        """Returns the tokens that currently grant access."""
         return self.file.tokens if self.file else self.tokens or ()
 
     @property
     def is_open(self) -> bool:
-        """Whether every client is trusted."""
+        """Returns whether every client is trusted."""
         return self.tokens is None and not self.proxies
 
     def visitor(self, headers: dict[str, str], address: str) -> Visitor | None:
-        """Returns the client that sends a request from this address with these headers (names in lower case),
-        or None for an unknown client."""
+        """Returns the client that sent a request from this address with these headers, whose names are in
+        lower case. Returns None for an unknown client."""
         if self.is_open:
             return Visitor(Role.OPERATOR)
         scheme, _, secret = headers.get("authorization", "").partition(" ")
@@ -140,22 +143,23 @@ class Access:
         return None
 
     def origin(self, headers: dict[str, str], address: str) -> str:
-        """Returns the address of the client. A trusted proxy names its client in a header."""
+        """Returns the address of the client. If the request comes from a trusted proxy, this is the last
+        address in the header x-forwarded-for."""
         forwarded = headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
         return forwarded if forwarded and address in self.proxies else address
 
     def may_push(self, visitor: Visitor | None) -> bool:
-        """Whether this client may send samples."""
+        """Returns whether this client may send samples."""
         return visitor is not None and (self.is_open or visitor.may_push)
 
     def _bearer(self, secret: str) -> Visitor | None:
         found = digest(secret)
-        # All tokens are compared, so that the time does not reveal which one matched.
+        # The loop compares all tokens, so that the duration does not reveal which token matched.
         matches = [token for token in self.known if hmac.compare_digest(token.sha256, found)]
         return _visitor(matches[0]) if matches else None
 
     def bearer_of(self, sha256: str) -> Visitor | None:
-        """The client whose token has this hash, if the token still exists."""
+        """Returns the client whose token has this hash, or None if no such token exists any more."""
         return next((_visitor(token) for token in self.known if token.sha256 == sha256), None)
 
 
@@ -164,7 +168,7 @@ def _visitor(token: Token) -> Visitor:
 
 
 def digest(secret: str) -> str:
-    """The hash of a token, as stored in the file of tokens."""
+    """Returns the hash of a token in the form that the token file contains."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -177,8 +181,8 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
             found = from_toml(files.whole(file, path, TOKENS).decode())
     except (OSError, ValueError) as error:
         raise RequestError(f"{path}: {error}", "create such a file with iodock monitor token") from error
-    # The file has only hashes of random bytes, so reading it does no harm. Who can write it could grant
-    # himself access.
+    # Other users may read the file, because it contains only hashes. They must not be able to write it,
+    # because they could add a token for themselves.
     if mode & 0o022:
         raise RequestError(f"{path}: other users may change it", f"chmod 600 {path}")
     tokens = found.get("token")
@@ -209,8 +213,8 @@ def _token(path: Path, number: int, entry: object) -> Token:
 
 
 def add_token(path: Path, name: str, role: Role, user: str = "", host: str = "") -> str:
-    """Creates a token, adds it to a file (created with mode 600) and returns it: it is stored nowhere else.
-    Raises RequestError."""
+    """Creates a token, adds its hash to a file and returns the token, which is stored nowhere. A new file
+    gets mode 600. Raises RequestError."""
     if (role is Role.USER) != bool(user):
         raise RequestError(
             "a user must be given for a token of role user, and only for that role", "--role user --user NAME"

@@ -1,4 +1,4 @@
-"""Damage found during a backup, in the store or in the previous backup."""
+"""Collects the damage that a backup finds in the store or in the previous backup."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iodock.shared.engine.checksums import is_as_written
 
 @dataclass
 class Damage:
-    """Files that a backup found damaged."""
+    """Names of the files that a backup found damaged."""
 
     mended: list[str] = field(default_factory=list)
     """Files whose copy in the backup was damaged, and which were copied again."""
@@ -21,13 +21,14 @@ class Damage:
     """Files that are damaged in the store and have no intact copy."""
 
     def is_spared(self, name: str, copy: Path | None, checksum: str | None) -> bool:
-        """Notes that NAME is damaged in the store, and whether the backup's COPY is intact."""
+        """Records that the file NAME is damaged in the store. Returns whether COPY, its copy in the previous
+        backup, is intact."""
         is_there = copy is not None and checksum is not None and is_as_written(copy, checksum)
         (self.spared if is_there else self.damaged).append(name)
         return is_there
 
     def notes(self) -> tuple[str, ...]:
-        """One sentence for each kind of damage that was found."""
+        """Returns one sentence for each kind of damage that was found."""
         kinds = (
             (self.mended, "of the backup", "copied again", "check the backup's disk"),
             (self.spared, "of the store", "kept as it was in the backup", "restore this backup"),
@@ -45,7 +46,8 @@ def _files(names: list[str]) -> str:
 
 
 def checksums_in(catalogue: bytes) -> dict[str, str | None]:
-    """Checksums of the files that have one, by name."""
+    """Returns the checksums in a catalogue by the names of files. The checksum is None if the catalogue has
+    none for a file."""
     found = from_json(catalogue)
     entries = [one for levels in found["tables"].values() for every in levels.values() for one in every]
     return {one["file"]: one.get("file_checksum") for one in entries} | {

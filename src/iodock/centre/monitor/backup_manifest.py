@@ -1,4 +1,5 @@
-"""`BACKUP/backup.json`: content of a backup of a monitor store, with the size and SHA-256 of every file."""
+"""Reads and writes `BACKUP/backup.json`, the manifest of a backup of a monitor store. It contains the size
+and SHA-256 of every file."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Content of a backup."""
+    """Description of a backup: the store, its catalogue and the copied files."""
 
     store: str
     """The store of the backup: machine and folder."""
@@ -79,7 +80,9 @@ def read(folder: Path) -> Manifest:
 
 
 def _check_version(found: dict[str, Any], path: Path, has_checksum: bool) -> None:
-    """Checks the version of a manifest. Raises StoreError, KeyError, TypeError."""
+    """Checks the format and version of a manifest. Raises StoreError if this iodock can't read them, or if a
+    checksum is missing that the version requires. Raises KeyError and TypeError if the manifest has other
+    keys."""
     if found["format"] != FORMAT:
         raise StoreError(f"{path}: not the manifest of a backup but of {found['format']!r}")
     if found["version"] not in (_WITHOUT_CHECKSUM, VERSION):
@@ -98,7 +101,8 @@ def write(folder: Path, manifest: Manifest) -> None:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Replaces a file's content atomically and survives a power cut. Raises OSError."""
+    """Replaces a file's content atomically. After the function returns, the new content is on the disk and
+    survives a power cut. Raises OSError."""
     begun = path.with_name(f".{path.name}.part")
     descriptor = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as out:

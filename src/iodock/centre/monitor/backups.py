@@ -1,9 +1,10 @@
-"""Backups of a monitor store, made while its collector runs, and stores restored from them.
+"""Creates backups of a monitor store while its collector runs, and restores stores from backups.
 
 A store's files never change once its catalogue names them, and the catalogue is replaced by one rename. A
-backup therefore consists of the catalogue at one moment, the files that it names, the snapshot, and the
-journal since then. If upkeep removes a file in between, the next catalogue is used. The manifest of the
-backup is replaced last: until then the previous backup is intact.
+backup therefore consists of the catalogue at one moment, the files that it names, the snapshot of the
+collector's state, and the journal written since the snapshot. If the collector's upkeep removes a file before
+it is copied, the backup begins again with the new catalogue. The manifest of the backup is replaced last.
+Until then the previous backup is intact.
 """
 
 from __future__ import annotations
@@ -55,14 +56,14 @@ class Done:
 
 
 class _Replaced(Exception):
-    """The collector's upkeep removed a file while the backup was running, so the backup must begin again with
-    a newer catalogue."""
+    """Says that the collector's upkeep removed a file while the backup was running. The backup must begin
+    again with a newer catalogue."""
 
 
 def backup(folder: Path, to: Path, force: bool = False, tell: Tell = lambda done, whole: None) -> Done:
-    """Copies the store FOLDER to TO, which is new, empty, or an earlier backup of it; unchanged files there
-    are verified with their SHA-256 and kept. FORCE: also replaces a backup of another store. Raises
-    RequestError, StoreError."""
+    """Copies the store FOLDER to the folder TO, which may be new, empty, or an earlier backup of the store.
+    Copies of unchanged files in TO are verified with their SHA-256 and kept. If FORCE is true, TO may also be
+    the backup of another store, which is replaced. Raises RequestError, StoreError."""
     before = _taken(folder, to, force)
     stored = {one.stored for one in before.values()}
     with _locked(to):
@@ -79,8 +80,9 @@ def backup(folder: Path, to: Path, force: bool = False, tell: Tell = lambda done
 
 
 def _backup(folder: Path, to: Path, before: dict[str, Kept], written: set[str], tell: Tell) -> Done:
-    """Makes one attempt. BEFORE: existing copies of each file, from the previous backup and earlier attempts.
-    WRITTEN: paths of all copies, including replaced ones."""
+    """Makes one attempt at a backup. BEFORE has the newest copy of each file, from the previous backup or an
+    earlier attempt. WRITTEN has the paths of all copies in TO, including those that a newer copy replaced.
+    Both are updated."""
     catalogue = _catalogue(folder)
     names = _named(folder, catalogue)
     sizes = {name: _size(folder / name) for name in names}
@@ -95,8 +97,8 @@ def _backup(folder: Path, to: Path, before: dict[str, Kept], written: set[str], 
         if is_wanted and is_damaged(folder / name, checksum):
             is_wanted = not said.is_spared(name, None if old is None else to / old.stored, checksum)
         if old is None or is_wanted:
-            # A file that changes under its name gets a separate path, so that the previous backup stays
-            # intact.
+            # The journal and the snapshot may change while their names stay the same, so each backup copies
+            # them to a folder of its own. Their copies in the previous backup stay intact.
             stored = f"data/{name}" if is_rows(name) else f"live-{run}/{name}"
             if is_unchanged:
                 said.mended.append(name)
@@ -107,7 +109,8 @@ def _backup(folder: Path, to: Path, before: dict[str, Kept], written: set[str], 
         done += sizes[name]
         tell(done, sum(sizes.values()))
     if _begins(_catalogue(folder)) != _begins(catalogue):
-        # The first segments may have been removed before they were listed.
+        # The collector has replaced the snapshot since the catalogue was read. It may have removed the first
+        # segments of the journal before `_named` listed them, so the copied journal may be incomplete.
         raise _Replaced
     backup_manifest.write(to, Manifest(_identity(folder), catalogue, tuple(kept)))
     _remove(to, written - {one.stored for one in kept})
@@ -116,13 +119,13 @@ def _backup(folder: Path, to: Path, before: dict[str, Kept], written: set[str], 
 
 
 def _begins(catalogue: bytes) -> tuple[object, object]:
-    """Identifies the beginning of the journal: the snapshot, and the first journal segment after it."""
+    """Returns the name of the snapshot and the number of the first journal segment after it."""
     found = from_json(catalogue)
     return found.get("state"), found.get("journal")
 
 
 def _catalogue(folder: Path) -> bytes:
-    """Reads and verifies the catalogue's current text. Raises StoreError."""
+    """Reads the current catalogue of the store, verifies it and returns its text. Raises StoreError."""
     path = folder / "catalogue.json"
     try:
         found = files.content(path, CATALOGUE, StoreError)
@@ -135,8 +138,8 @@ def _catalogue(folder: Path) -> bytes:
 
 
 def _named(folder: Path, catalogue: bytes) -> list[str]:
-    """Lists all files of this catalogue. Of two journal segments the first one is complete; of the last one
-    the bytes that exist now are copied. Raises StoreError."""
+    """Lists all files that belong to this catalogue, including the snapshot and the journal segments after
+    it. The collector still appends to the last segment; all others are complete. Raises StoreError."""
     found = from_json(catalogue)
     names = [entry["file"] for levels in found["tables"].values() for one in levels.values() for entry in one]
     names += [found["state"]] if found["state"] else []
@@ -167,14 +170,17 @@ def _is_whole(stored: Path, old: Kept) -> bool:
 
 
 def _copied(source: Path, to: Path, name: str, stored: str, old: Kept | None, is_unchanged: bool) -> Kept:
-    """Copies one file. IS_UNCHANGED: it must have the same bytes as OLD."""
+    """Copies the file SOURCE to the path STORED in the backup TO. If IS_UNCHANGED is true, the size and time
+    of SOURCE say that it is equal to OLD, its copy in the previous backup, so different bytes raise
+    StoreError."""
     target = to / stored
     _make_folders(to, target.parent)
     begun = target.with_name(f".{target.name}.part")
     try:
         with source.open("rb") as file:
             status = os.fstat(file.fileno())
-            # A journal grows while it is copied, so only the bytes that exist now are copied.
+            # The collector may append to a journal during the copy. Only the bytes that existed when the file
+            # was opened are copied.
             digest, size = _copy(file.fileno(), begun, status.st_size)
     except FileNotFoundError:
         begun.unlink(missing_ok=True)
@@ -206,7 +212,8 @@ def _copy(source: int, target: Path, size: int) -> tuple[str, int]:
 
 
 def _make_folders(root: Path, folder: Path) -> None:
-    """Creates the folders between ROOT and FOLDER, and never follows a symbolic link."""
+    """Creates the folders from ROOT down to FOLDER. Raises StoreError if one of them is a symbolic link or a
+    file."""
     below = root
     for part in folder.relative_to(root).parts:
         below /= part
@@ -226,11 +233,10 @@ def _sha256(path: Path) -> str:
 
 
 def _remove(to: Path, stored: set[str]) -> None:
-    """Removes files that only the previous backup named."""
+    """Removes these files from the backup TO, and folders that become empty."""
     for name in stored:
         (to / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
-            # Folders that became empty are removed, too.
             for parent in (to / name).parents:
                 if parent == to:
                     break
@@ -246,7 +252,8 @@ def _identity(folder: Path) -> str:
 
 
 def _taken(folder: Path, to: Path, force: bool) -> dict[str, Kept]:
-    """Returns the files of the backup that exists in TO. Raises RequestError if TO contains anything else."""
+    """Returns the files of the backup in TO by their paths in the store, or nothing if TO has no complete
+    backup. Raises RequestError if TO contains other files."""
     _catalogue(folder)
     if to.resolve() == folder.resolve() or folder.resolve() in to.resolve().parents:
         raise RequestError(f"{to}: is inside the store itself", "give a folder on another disk")
@@ -254,7 +261,7 @@ def _taken(folder: Path, to: Path, force: bool) -> dict[str, Kept]:
         raise RequestError(f"{to}: exists, and is not a folder", "give a new folder")
     try:
         to.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # An interrupted first backup leaves its lock and a manifest that is not complete.
+        # If the first backup was interrupted, TO may contain only its lock and an incomplete manifest.
         there = {path.name for path in to.iterdir()} - {"lock", f".{MANIFEST}.part"}
     except OSError as error:
         raise RequestError(f"{to}: {error.strerror}", "give a folder that you may write") from error
@@ -262,7 +269,8 @@ def _taken(folder: Path, to: Path, force: bool) -> dict[str, Kept]:
         return {}
     if MANIFEST not in there:
         if all(name == "data" or re.fullmatch(r"live-[0-9]+", name) for name in there):
-            # A first backup that was interrupted: its files are compared with the store's.
+            # The first backup was interrupted while it copied files. They are copied again, and `_copied`
+            # raises an error if one differs from the store's.
             return {}
         raise RequestError(
             f"{to}: not empty, and not a backup of a monitor store", "give a new or empty folder"
@@ -277,9 +285,10 @@ def _taken(folder: Path, to: Path, force: bool) -> dict[str, Kept]:
 
 
 def restore(folder: Path, to: Path, force: bool = False, tell: Tell = lambda done, whole: None) -> Done:
-    """Restores the backup FOLDER to the store TO. The store appears once every file was verified with its
-    SHA-256 and every table has its rows. FORCE: replaces a monitor store that no collector uses. Raises
-    RequestError, StoreError."""
+    """Restores the backup FOLDER to the store TO. The files are copied to a temporary folder, which is
+    renamed to TO after the SHA-256 of every file and the number of rows of every table were verified. If
+    FORCE is true, an existing monitor store that no collector uses is replaced. Raises RequestError,
+    StoreError."""
     manifest = backup_manifest.read(folder)
     _check_place(to, force)
     begun = to.with_name(f".{to.name}.restore-{os.getpid()}")
@@ -315,7 +324,8 @@ def _restored(stored: Path, target: Path, one: Kept) -> None:
 
 
 def _checked(folder: Path, catalogue: bytes, backup: Path) -> int:
-    """Returns the number of rows. Raises StoreError if a table has other rows than the catalogue says."""
+    """Returns the number of rows in the restored files. Raises StoreError if a file is missing, or if its
+    number of rows differs from the catalogue."""
     path = backup / MANIFEST
     try:
         every = catalogue_of(catalogue, path).files
@@ -355,7 +365,7 @@ def _check_place(to: Path, force: bool) -> None:
 
 
 def _exchange(begun: Path, to: Path) -> None:
-    """Replaces the folder by a rename; the old content is deleted afterwards."""
+    """Renames the folder BEGUN to TO. The old content of TO is deleted afterwards."""
     if not to.exists():
         begun.rename(to)
         return
@@ -372,7 +382,8 @@ def _exchange(begun: Path, to: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Locks the store as a collector does. Raises RequestError: another process holds the lock."""
+    """Holds the same lock on FOLDER as a collector while the context is open. Raises RequestError if another
+    process holds the lock."""
     try:
         descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:

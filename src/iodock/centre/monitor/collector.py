@@ -1,4 +1,5 @@
-"""The collector: receives the samples of agents, and maintains its store in the background."""
+"""Implements the collector, which receives the samples of agents and maintains its store in the
+background."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ _MOST_SENDERS = 100_000
 
 @dataclass
 class Taken:
-    """Numbers of what was received and refused since the collector began."""
+    """Counts of the data that the collector received and refused since it started."""
 
     batches: int = 0
     size_bytes: int = 0
@@ -43,11 +44,11 @@ class Taken:
 
 
 class Collector:
-    """A store that this process writes. `push` may be called from any thread."""
+    """A collector with the store that this process writes. `push` may be called from any thread."""
 
     def __init__(self, folder: Path, keep: Keep | None = None, ids: JobIds | None = None) -> None:
-        """Opens a store. IDS: how jobs' ids are parsed for summaries. Raises StoreError if the store is in
-        use or damaged, or if its file system fails."""
+        """Opens a store. KEEP has the retention times. IDS parses the ids of jobs for summaries. Raises
+        StoreError if the store is in use or damaged, or if its file system fails."""
         with _as_store_error():
             self._intake = _native.MonitorIntake(folder)
         self.store = MonitorStore(folder)
@@ -62,29 +63,30 @@ class Collector:
 
     @property
     def replayed(self) -> tuple[int, int]:
-        """Batches from the journal that were not in files yet when the store was opened, and damaged bytes
-        after them."""
+        """Returns the number of batches that were only in the journal when the store was opened, and the
+        number of damaged bytes after them."""
         return self._intake.replayed()
 
     @property
     def writer(self) -> Writer:
-        """The writer of the catalogue. Only one thread uses it at a time."""
+        """Returns the writer of the catalogue. Only one thread may use it at a time."""
         return self._intake
 
     def take(
         self, frames: bytes, host: str | None = None, most: Work | None = None, sent: int | None = None
     ) -> _native.MonitorTaken:
-        """Receives frames of one agent, which are safe after the next `sync`. HOST: accept data of this
-        machine only. MOST: size after which no further frame is accepted. SENT: the agent's clock when it
-        sent them, ns since the epoch; a clock too far from ours is refused. Errors of the sender are in the
-        result. Raises StoreError if the frames could not be stored."""
+        """Receives frames of one agent. They are on the disk after the next `sync`. If HOST is given, only
+        data of this machine is accepted. MOST is the size after which no further frame is accepted. SENT is
+        the time of the agent's clock when it sent the frames, in ns since the epoch; the frames are refused
+        if it differs too much from this machine's clock. Errors of the sender are in the result. Raises
+        StoreError if the frames could not be stored."""
         with _as_store_error():
             taken = self._intake.take(frames, host, most, sent)
         self._count(taken)
         return taken
 
     def taken(self) -> Taken:
-        """A copy of the current counts. May be called from any thread."""
+        """Returns a copy of the current counts. May be called from any thread."""
         with self._counting:
             one = self._taken
             return replace(one, refused=one.refused.copy(), agents=one.agents.copy())
@@ -96,8 +98,9 @@ class Collector:
             self._taken.size_bytes += size_bytes
             self._taken.values += values
             if taken.kept:
-                # A spool numbers its batches, so the difference is the number of new ones. Of an unknown
-                # spool only the last batch counts as new.
+                # Each spool numbers its batches consecutively, so the growth of the last number is the number
+                # of new batches. For the first push of a spool it is not known how many batches are new, and
+                # one is counted.
                 before = self._kept.get(sender, taken.kept - 1)
                 self._taken.batches += max(0, taken.kept - before)
                 if len(self._kept) < _MOST_SENDERS or sender in self._kept:
@@ -105,19 +108,22 @@ class Collector:
                     self._taken.agents[taken.host] = time.time_ns()
 
     def refuse(self, refusal: Refusal, host: str = "") -> None:
-        """Counts refused data; the next flush writes it as a loss. May be called from any thread."""
+        """Counts refused data. The next flush writes the count to the store as a loss. May be called from any
+        thread."""
         with self._refusing:
             self._refused[host, refusal.sender, refusal.why] += 1
         with self._counting:
             self._taken.refused[refusal.why if refusal.why in _REASONS else "not a good batch"] += 1
 
     def sync(self) -> None:
-        """Syncs everything received so far to the disk. Raises StoreError."""
+        """Waits until everything received so far is on the disk. Raises StoreError."""
         with _as_store_error():
             self._intake.sync()
 
     def push(self, frames: bytes) -> tuple[int, bool]:
-        """Receives frames and syncs. Raises RequestError, StoreError."""
+        """Receives frames and waits until they are on the disk. Returns the number of the last stored batch,
+        and whether the agent must send all counters again. Raises RequestError if the frames are refused, and
+        StoreError."""
         taken = self.take(frames)
         if taken.refused:
             raise RequestError(taken.refused)
@@ -134,8 +140,8 @@ class Collector:
             self._intake.flush()
 
     def tend(self, now: int) -> None:
-        """Does one round of upkeep. If one step fails, the others are still done. NOW: ns since the epoch.
-        Raises StoreError."""
+        """Runs all steps of the upkeep once. If a step fails, the remaining steps still run. NOW: ns since
+        the epoch. Raises StoreError."""
         failed = [error for error in map(self._tried, self._upkeep(now)) if error]
         if failed:
             raise failed[0]
@@ -147,7 +153,7 @@ class Collector:
             lambda: tidy(self.store, self._intake, now),
             lambda: expire(self.store, self._intake, self.keep, now),
             lambda: summarise(self.store, self.ids),
-            # The check comes last: it fails if damaged files had to be left out.
+            # The check comes last, because it raises an error if the steps before it left out damaged files.
             self.store.check,
         ]
 
@@ -161,8 +167,8 @@ class Collector:
 
     @contextlib.contextmanager
     def running(self, tell: Tell, flush_every_s: float = FLUSH_EVERY_S) -> Iterator[None]:
-        """Flushes and maintains the store in the background while the context is open, and flushes at its
-        end."""
+        """Flushes and maintains the store in background threads while the context is open. At the end of the
+        context it flushes the store once more."""
         work = ((self.flush, flush_every_s), (self._tend_now, ROLL_EVERY_S))
         threads = [threading.Thread(target=self._again, args=(*one, tell), daemon=True) for one in work]
         for thread in threads:
@@ -189,7 +195,8 @@ class Collector:
                 self._note(name, "", tell)
 
     def _note(self, task: str, trouble: str, tell: Tell) -> None:
-        """Reports only new errors: a full disk must not fill a log, too."""
+        """Reports an error of a background task only when it begins, changes or ends. Otherwise a lasting
+        error, such as a full disk, would fill the log."""
         before = self._trouble.get(task, "")
         if trouble != before:
             tell(f"error: {trouble}" if trouble else f"over: {before}")

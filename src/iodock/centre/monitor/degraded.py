@@ -1,5 +1,5 @@
-"""File systems that are degraded, and the reasons: arrays with missing members, rebuilds, lost paths, failing
-probes. These are conditions that began and are not over, by the last events of each target."""
+"""Finds degraded file systems and the reasons: arrays with missing members, rebuilds, lost paths, failing
+probes. A reason is current if the last events of its target contain its beginning but not its end."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ class Degraded:
 
 
 def degraded(store: MonitorTables, now: int, ahead: int = HOUR) -> list[Degraded]:
-    """The current reasons, newest first. Machines that were silent for an hour are left out. NOW: ns since
-    the epoch; events dated up to AHEAD ns later count, too. Raises StoreError."""
+    """Returns the current reasons, newest first. It leaves out machines that sent no data for an hour. NOW is
+    in ns since the epoch. Events dated up to AHEAD ns after NOW count, too, because machines' clocks differ.
+    Raises StoreError."""
     if not has_events(store):
         return []
     served = {
@@ -66,8 +67,8 @@ def _place(row: dict[str, object]) -> tuple[object, ...]:
 
 
 def _worst(found: list[Degraded]) -> list[Degraded]:
-    """Returns the last of several states of one target that follow each other, such as one lost path and then
-    all."""
+    """Keeps only the latest of several conditions of one target that end with the same kind of event. For
+    example, if one path was lost and then all paths, only the second condition is kept."""
     last: dict[tuple[str, ...], Degraded] = {}
     for one in sorted(found, key=lambda one: one.since):
         last[one.file_system, one.host, one.target, OVER[one.kind]] = one

@@ -1,5 +1,5 @@
 """Names of the kinds of events. `crates/iodock-agent/src/events/kinds.rs` has the same names with their
-severity, docs/reference/events.md their meaning."""
+severity, and docs/reference/events.md explains their meaning."""
 
 from __future__ import annotations
 

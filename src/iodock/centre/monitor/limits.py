@@ -1,4 +1,5 @@
-"""Limits on the data of one sender: more than any machine needs, but low enough not to disturb others."""
+"""Limits how much data one sender may push. The limits are higher than any machine needs, and low enough that
+one sender does not slow down the others."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ dropped."""
 
 @dataclass(frozen=True)
 class Refusal:
-    """Data that was refused, for counting: its sender and the reason."""
+    """Describes data that the collector refused, by its sender and the reason, so that refusals can be
+    counted."""
 
     sender: str
     why: str
@@ -27,11 +29,12 @@ class Refusal:
 
 
 class Budget:
-    """The budget of one sender: it grows at a rate up to a bound, and each push is subtracted. The push that
-    exhausts it may take more than was left, so it can become negative."""
+    """The budget of one sender. It grows at a constant rate up to a maximum, and the size of each push is
+    subtracted from it. The push that exhausts the budget may be larger than the rest of the budget, so the
+    budget can become negative."""
 
     def __init__(self, limits: AgentLimits, now: float) -> None:
-        """NOW: seconds of a monotonic clock, here and below."""
+        """Creates a full budget. NOW is the time of a monotonic clock in s, as in all methods."""
         self._rates = (limits.bytes_per_s, limits.values_per_s, limits.names_per_s)
         saved = limits.saved_s
         self._most = (saved * self._rates[0], saved * self._rates[1], limits.names_at_once)
@@ -56,7 +59,7 @@ class Budget:
         return max((1 - left) / max(rate, 1e-9) for left, rate in pairs if left < 1)
 
     def is_full(self, now: float) -> bool:
-        """Whether the budget is full, as if nothing had been sent."""
+        """Returns whether the budget has its maximum, as if the sender had sent nothing."""
         self._refill(now)
         return all(left >= most for left, most in zip(self._left, self._most, strict=True))
 
@@ -67,7 +70,7 @@ class Budget:
 
 
 class Budgets:
-    """A budget for each sender."""
+    """The budgets of all senders."""
 
     def __init__(self, limits: AgentLimits, clock: Callable[[], float]) -> None:
         self._limits, self._clock = limits, clock
@@ -91,7 +94,8 @@ class Budgets:
         return self._known[sender]
 
     def _forget(self) -> None:
-        """Removes senders whose budget is full: a new sender begins with the same budget."""
+        """Removes full budgets if there are too many. A removed sender that pushes again gets a new budget,
+        which is full as well."""
         if len(self._known) >= _MOST_SENDERS:
             now = self._clock()
             self._known = {name: budget for name, budget in self._known.items() if not budget.is_full(now)}

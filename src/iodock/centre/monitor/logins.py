@@ -1,4 +1,4 @@
-"""Login names of user ids, from this machine's name service."""
+"""Finds the login names of user ids with this machine's name service."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 
 @lru_cache(4096)
 def login(name: str) -> str:
-    """The login name of a numeric user id, or the argument itself."""
+    """Returns the login name of a numeric user id. Returns NAME itself if it is not numeric or unknown."""
     if not (name.isascii() and name.isdecimal() and len(name) < 10):
         return name
     try:
@@ -19,7 +19,8 @@ def login(name: str) -> str:
 
 @lru_cache(4096)
 def names(user: str) -> tuple[str, ...]:
-    """Returns the names that a user may have in samples: login name and numeric id."""
+    """Returns the names under which a user may appear in samples: the argument, which is a login name or a
+    numeric id, and the other of the two if it is known."""
     if user.isascii() and user.isdecimal():
         known = login(user)
         return (user,) if known == user else (user, known)

@@ -1,4 +1,5 @@
-"""Names of files that a collector writes to its store. Only such files are ever removed or replaced."""
+"""Recognizes the names of files that a collector writes to its store. Only such files are ever removed or
+replaced."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from iodock.shared.errors import StoreError
 
 _LEVEL, _DAY, _NUMBER = f"({'|'.join(RESOLUTIONS)})", "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{8,}"
 _TABLE = f"({'|'.join(TABLES)})"
-# When the engine replaces a file, it first writes to a name with this prefix.
+# DuckDB first writes a file under a name with this prefix and then renames it.
 _FIRST = "(tmp_)?"
 _KIND = "(systems-[a-z]|owners-[a-z]|jobs-[a-z][0-9a-f]{12})"
 
@@ -27,25 +28,26 @@ _FOLDERS = re.compile(rf"journal|summaries(/{_KIND})?|{_TABLE}(/{_LEVEL}(/{_DAY}
 
 
 def is_rows(name: str) -> bool:
-    """Whether a path below the store's folder belongs to a file of rows. Such a file never changes."""
+    """Returns whether NAME, a path below the store's folder, is a file with rows of a table. Such a file
+    never changes."""
     return bool(_ROWS.fullmatch(name))
 
 
 def is_summary(name: str) -> bool:
-    """Whether a path below the store's folder belongs to a summary, complete or not."""
+    """Returns whether NAME, a path below the store's folder, is a complete or incomplete summary."""
     return bool(_SUMMARY.fullmatch(name))
 
 
 def check_name(name: object, path: Path) -> None:
-    """Checks a file name that is written in PATH, so that nothing outside the folder is ever read or written.
-    Raises StoreError."""
+    """Checks a file name that the file PATH contains. It rejects names outside of the store's folder, because
+    files with these names are read and written later. Raises StoreError."""
     if not isinstance(name, str) or not any(form.fullmatch(name) for form in (_ROWS, _KEPT)):
         raise StoreError(f"{path}: {name!r} is not a file of a monitor store")
 
 
 def foreign(folder: Path) -> list[Path]:
-    """Lists the files of a folder that no collector wrote. If the folder has no catalogue, its path is in the
-    list."""
+    """Lists the files in FOLDER that no collector wrote. If the folder has no such files but also no
+    catalogue, the list contains the path of the missing catalogue."""
     found = [path for path in sorted(folder.rglob("*")) if not _is_own(path, folder)]
     if not found and not (folder / "catalogue.json").is_file():
         found.append(folder / "catalogue.json")

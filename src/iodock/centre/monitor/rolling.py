@@ -1,6 +1,7 @@
-"""Upkeep of a monitor store: finer rows are summed into coarser ones, small files merged, old files removed.
+"""Maintains a monitor store: sums finer rows into coarser ones, merges small files and removes old ones.
 
-Every step is one change of the catalogue: concurrent queries see either the files before or those after.
+Every step replaces the catalogue once, so a concurrent query sees either all files from before the step or
+all files from after it.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ into coarser ones."""
 
 @dataclass(frozen=True)
 class Keep:
-    """Retention time of rows, days."""
+    """Retention times of rows in days, by resolution or table."""
 
     fine: float = 1
     minute: float = 7
@@ -71,19 +72,20 @@ class Keep:
 
 
 class Writer(Protocol):
-    """The owner of the catalogue: `_native.MonitorIntake`."""
+    """The interface of the object that writes the catalogue. `_native.MonitorIntake` implements it."""
 
     def new_file(self, table: str, resolution: str, time: int) -> tuple[str, Path]:
-        """Returns the name and path of a new file."""
+        """Returns the name of a new file in the catalogue and its path. TIME is in ns since the epoch."""
 
     def replace(self, replaced: list[str], rolled: list[str], new: list[New]) -> None:
-        """Replaces files in one change of the catalogue. REPLACED: files to remove; ROLLED: files that are
-        now summed; NEW: new files."""
+        """Changes the catalogue once. REPLACED has the files to remove, ROLLED the files whose rows are now
+        summed into coarser ones, and NEW the new files."""
 
 
 def roll(store: MonitorStore, writer: Writer, now: int) -> int:
-    """Sums rows that are not summed yet: those of every table and resolution except the coarsest, without
-    damaged files. Returns the number of rows read. NOW: ns since the epoch. Raises StoreError."""
+    """Sums the rows of `job_io` and `targets` that are not yet summed into the next coarser resolution.
+    Damaged files are left out. Rows of minutes wait until the oldest of them is an hour old. Returns the
+    number of rows read. NOW is in ns since the epoch. Raises StoreError."""
     rows = 0
     for table in ("job_io", "targets"):
         for finer, coarser in pairwise(RESOLUTIONS):
@@ -122,7 +124,8 @@ def _written(
 
 def _sorted(table: str, rows: str) -> str:
     if table == "job_names":
-        # Each of a job's nodes reports it, and again with each full reading: the first report is enough.
+        # Every node of a job reports the job's name, and repeats it with each full reading. Only the first
+        # report is kept.
         rows = (
             'SELECT min(ts) AS ts, arg_min(host, ts) AS host, job, "user", name '
             f'FROM ({rows}) GROUP BY job, "user", name'
@@ -131,9 +134,9 @@ def _sorted(table: str, rows: str) -> str:
 
 
 def _summed(table: str, rows: str, step: int) -> str:
-    """Rows of one owner (or metric) on one target that end in the same step are combined. A row longer than
-    the step, because an agent was away, stays separate: it does not say when in its time anything
-    happened."""
+    """Returns SQL that combines rows of one owner (or metric) on one target that end in the same step. STEP
+    is in ns. A row that is longer than the step, because the agent was not running, stays separate, because
+    it does not say at which time within the row the growth happened."""
     keys = (*_PLACE, *(_OWNER if table == "job_io" else _METRIC))
     columns = ", ".join(f'"{key}"' for key in keys)
     return (
@@ -145,7 +148,7 @@ def _summed(table: str, rows: str, step: int) -> str:
 
 
 def _sums(table: str) -> str:
-    """SQL for the columns after the keys."""
+    """Returns SQL for the columns after the keys, which are sums, or means for levels."""
     if table == "job_io":
         sums = (_bounded(f'sum("{name}")') + f' AS "{name}"' for name in counters())
         return ", ".join(["bool_and(exact) AS exact", *sums])
@@ -155,14 +158,15 @@ def _sums(table: str) -> str:
 
 
 def _bounded(sum_of_it: str) -> str:
-    """SQL for a sum that is cut at `_MOST`: an absurd value of a damaged counter must not stop the upkeep of
-    the others."""
+    """Returns SQL that limits a sum to `_MOST`. Without the limit, an absurd value of a damaged counter would
+    overflow the column and stop the upkeep of all counters."""
     return f"least({sum_of_it}, {_MOST})::BIGINT"
 
 
 def tidy(store: MonitorStore, writer: Writer, now: int) -> int:
-    """Merges the files of completed periods, and small ones if there are many, except damaged ones. Returns
-    by how many files the store shrank. Raises StoreError."""
+    """Merges the files of each completed period. If a period that is not over has many small files, these are
+    merged as well. Damaged files are left out. Returns the number of files by which the store shrank. Raises
+    StoreError."""
     fewer = 0
     for table in TABLES:
         for resolution in RESOLUTIONS:
@@ -182,7 +186,7 @@ def _over(
     for file in catalogue.of(table, resolution):
         groups[file.end // period, file.rolled].append(file)
     for (number, is_rolled), group in sorted(groups.items()):
-        # Files that are not summed yet are merged when they are summed.
+        # If the files are not summed yet, `roll` will merge them when it sums them.
         is_settled = is_rolled or resolution == RESOLUTIONS[-1] or table in MOMENTS
         if not is_settled or now <= (number + 1) * period + _LATE:
             group = [file for file in group if file.rows < _SMALL_ROWS]
@@ -192,7 +196,8 @@ def _over(
 
 
 def _in_parts(files: list[StoredFile]) -> Iterator[list[StoredFile]]:
-    """Splits files into groups in the order of time, each with at most _MOST_ROWS rows."""
+    """Splits files into groups in the order of time. Each group has at most _MOST_ROWS rows, or is a single
+    file."""
     part: list[StoredFile] = []
     for file in sorted(files, key=lambda file: (file.end, file.name)):
         if part and sum(other.rows for other in part) + file.rows > _MOST_ROWS:
@@ -210,14 +215,14 @@ def _merge(store: MonitorStore, writer: Writer, table: str, resolution: str, fil
 
 
 def expire(store: MonitorStore, writer: Writer, keep: Keep, now: int) -> int:
-    """Removes files all of whose rows are older than the retention time. Returns their number. Raises
-    StoreError."""
+    """Removes files if all their rows are older than the retention time. Returns the number of removed files.
+    Raises StoreError."""
     old = [
         file.name
         for (table, resolution), files in store.catalogue.files.items()
         for file in files
         if file.end < keep.until(table, resolution, now)
-        # If rows are not summed yet, the file is their only copy and is kept.
+        # A file whose rows are not summed yet is kept, because no coarser file contains them.
         and (file.rolled or resolution == RESOLUTIONS[-1] or table in MOMENTS)
     ]
     if old:

@@ -1,9 +1,10 @@
-"""Data recorded by sysstat (sar, sadc) as samples, for servers without an agent.
+"""Converts data that sysstat (sar, sadc) recorded to samples, for servers without an agent.
 
-Reads the JSON of `sadf -j -- -A`, from sysstat 10 and newer. sadf gives rates; a rate times its interval is a
-growth, from which counters are made that begin at 0, so that further processing is the same as for an agent.
-Rates have two decimals, which limits the precision of sums. Some versions print an overflowed counter as
-3.7e18, or `nan`: such a value is unknown, and the other values of its reading are kept.
+The module reads the JSON of `sadf -j -- -A` from sysstat 10 and newer. sadf prints rates. The module
+multiplies each rate by its interval and adds the products to counters that begin at 0, because agents send
+counters. sadf prints two decimals, which limits the precision of the sums. Some versions print an overflowed
+counter as 3.7e18, or `nan`: the module treats such a value as unknown and keeps the other values of the
+reading.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ Target = tuple[str, str]
 _MOST_PER_S = {
     "bytes": MOST_BYTES_PER_S,
     "count": MOST_OPERATIONS_PER_S,
-    # A device with many queues may be busy for more than a second per second; a million requests may wait in
-    # a queue.
+    # The limit is 1e6 s of waiting per second: a million requests may wait in the queues of a device at the
+    # same time.
     "time": 1e12,
     "level": 1e12,
 }
@@ -98,7 +99,7 @@ _LOAD = {"ldavg-1": ("load1_percent", 100.0), "blocked": ("blocked", 1.0), "runq
 
 @dataclass
 class _Counters:
-    """Sums of the growth so far, by target and metric."""
+    """Counters and levels by target and metric. A counter is the sum of the growth in all readings so far."""
 
     grown: dict[Target, Values] = field(default_factory=dict)
     levels: dict[Target, Values] = field(default_factory=dict)
@@ -110,8 +111,9 @@ class _Counters:
         sums[metric] = sums.get(metric, 0.0) + growth
 
     def parts(self, is_read: bool) -> list[tuple[str, str, list[tuple[str, str, int]]]]:
-        """Lists source, target, and (operation, quantity, value). Levels apply to one reading only, so they
-        are left out unless IS_READ."""
+        """Lists the source, the target, and (operation, quantity, value) for each metric. IS_READ says that
+        the list is for the end of a reading. Otherwise it has no levels, which are valid only for their
+        reading, and includes unknown metrics."""
         targets = {**dict.fromkeys(self.grown), **dict.fromkeys(self.levels if is_read else ())}
         return [
             (*target, [
@@ -126,7 +128,7 @@ class _Counters:
 
 @dataclass(frozen=True)
 class Frames:
-    """Data of one host in the form that an agent would push."""
+    """Data of one host as frames, in the form in which an agent pushes data."""
 
     host: str
     frames: list[bytes]
@@ -138,9 +140,9 @@ class Frames:
 
 
 def read(path: Path) -> list[Frames]:
-    """Reads the data of each host in a file: JSON of sadf, or a file of sadc that this machine's sadf can
-    read. The frames are always the same for the same file, even if it has grown, so that nothing is counted
-    twice. Raises RequestError."""
+    """Reads the data of each host in a file, which is JSON of sadf or a binary file of sadc that this
+    machine's sadf can read. If a file has grown since an earlier import, its first frames are the same as
+    before, so the collector recognizes them and counts nothing twice. Raises RequestError."""
     document = _document(path)
     try:
         hosts = document["sysstat"]["hosts"]
@@ -172,9 +174,9 @@ def _document(path: Path) -> Any:
 
 
 def _converted(path: Path) -> bytes:
-    """Converts a file of sadc to JSON with sadf. Only a sadf of the same version can read it."""
+    """Converts a file of sadc to JSON with sadf. A sadf of another version may not be able to read it."""
     advice = "on the machine that wrote it, run sadf -j FILE -- -A > FILE.json"
-    # An absolute path can't be mistaken for an option.
+    # The path is made absolute, because sadf would take a relative path that begins with - for an option.
     answer = answer_of(["sadf", "-j", str(path.absolute()), "--", "-A"], SAR, _SADF_S)
     if answer.outcome == "missing":
         raise RequestError(f"{path}: not JSON, and sadf is not installed", advice)
@@ -208,13 +210,16 @@ def _host(path: Path, host: dict[str, Any]) -> Frames | None:
     counters = _Counters()
     began = moments[0][0]
     spool = hashlib.sha256(f"sar {name} {began}".encode()).digest()[:16]
-    # All counters are in the first batch with the value 0, even those that appear later in the file.
+    # The first batch has all counters of the file with the value 0, including those that appear only in later
+    # readings, because the growth of a counter is known only relative to an earlier value.
     for reading, (_, end) in zip(readings, moments, strict=True):
         _take(counters, reading, 0.0, cores, _Place(Doubts(), path, end))
     batches = [(began, counters.parts(is_read=False))]
     for (begin, end), reading in zip(moments, readings, strict=True):
         if begin > batches[-1][0] + SECOND:
-            # The time between a shutdown and the next boot is unknown, and no growth may be spread over it.
+            # Nothing is known about the time between two readings that do not follow each other, such as
+            # between shutdown and boot. An extra batch with unchanged counters keeps the next growth out of
+            # this time.
             batches.append((begin, counters.parts(is_read=False)))
         _take(counters, reading, (end - begin) / SECOND, cores, _Place(doubts, path, end))
         batches.append((end, counters.parts(is_read=True)))
@@ -227,7 +232,7 @@ def _host(path: Path, host: dict[str, Any]) -> Frames | None:
 
 @dataclass(frozen=True)
 class _Place:
-    """Position of a value in the file. It is reported if the value is invalid."""
+    """The position of a value in the file, which is part of the message if the value is invalid."""
 
     doubts: Doubts
     path: Path
@@ -237,7 +242,7 @@ class _Place:
         self.doubts.count(why, what, f"{self.path} at {self.moment / SECOND:.0f}")
 
     def number(self, value: Any, metric: Metric, factor: float, what: str) -> float | None:
-        """Returns VALUE times FACTOR. An invalid value is counted and gives None."""
+        """Returns VALUE times FACTOR. If the value is invalid, counts it as a doubt and returns None."""
         try:
             found = float(value) * factor
         except (TypeError, ValueError, OverflowError):
@@ -253,8 +258,8 @@ class _Place:
 
 
 def _cores(path: Path, host: dict[str, Any], doubts: Doubts) -> int | None:
-    """Returns the number of processors, or None if it is invalid. Without it, the processors' time is
-    unknown."""
+    """Returns the number of processors, or None if it is invalid. Without this number the time of the
+    processors can't be computed and is unknown."""
     given = host.get("number-of-cpus", 1)
     if isinstance(given, (int, float)) and 1 <= given <= _MOST_CORES:
         return int(given)
@@ -276,15 +281,15 @@ def _moment(path: Path, stamp: Any) -> tuple[int, int] | None:
         begin = end - timedelta(seconds=max(interval, 1.0))
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
-    # The store has no samples from before 1970.
+    # The store can't represent times before 1970.
     if not 0 <= interval <= _MOST_INTERVAL_S or begin.timestamp() < 0:
         return None
     return round(begin.timestamp()) * SECOND, round(end.timestamp()) * SECOND
 
 
 def _parts_of(reading: Any, name: str, key: str, place: _Place) -> list[tuple[str, dict[str, Any]]]:
-    """Returns the devices in the list NAME, by the text under KEY. Devices without a valid name are counted
-    as invalid."""
+    """Returns the devices in the list NAME of a reading with their names, which are the values of KEY. A
+    device without a valid name is counted as a doubt."""
     found = []
     several = reading.get(name, []) if isinstance(reading, dict) else []
     for one in several if isinstance(several, list) else [several]:
@@ -341,8 +346,8 @@ def _grow(
                 rates[metric] = rate
                 counters.unknown.discard((target, metric))
             elif metric not in rates:
-                # The metric is missing in this reading, so in the next reading it is a new counter that
-                # begins at 0.
+                # The value is invalid, so this reading will not contain the metric. In the next valid reading
+                # the metric is a new counter that begins at 0.
                 counters.unknown.add((target, metric))
                 counters.grown.setdefault(target, {})[metric] = 0.0
     for metric, rate in rates.items():
@@ -350,8 +355,8 @@ def _grow(
 
 
 def _take_pressure(counters: _Counters, found: dict[str, Any], seconds: float, place: _Place) -> None:
-    """Reads `psi`: {"psi-io": {"some_avg10": ..., "some_avg": %, "full_avg": %}}. The values are shares of
-    the interval."""
+    """Reads the pressure in `psi`, such as {"psi-io": {"some_avg10": ..., "some_avg": 1.5, "full_avg": 0.5}}.
+    The values are percentages of the interval."""
     for resource, name in {"psi-cpu": "cpu", "psi-io": "io", "psi-mem": "memory"}.items():
         shares = _inner(found, resource, place)
         wanted = {f"{who}_avg": ((who, "time"), 1e4) for who in ("some", "full")}

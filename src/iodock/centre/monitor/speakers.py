@@ -11,12 +11,13 @@ _CURE = "add the machine's name after its address in --pull-list"
 
 
 class Names:
-    """Assigns names of machines to pulled agents. A name given by the site belongs to its target, whichever
-    agent is pulled first. An address without a name keeps the first name that it reports, if no other agent
-    has it, until the collector ends."""
+    """Assigns names of machines to pulled agents. A name that the site gives to an address can be used only
+    by the agent at this address, even if another agent reports it earlier. An agent whose address has no name
+    keeps the first name that it reports until the collector ends, if no other agent uses that name."""
 
     def __init__(self, targets: Iterable[Target], spools: Callable[[str], Collection[str]]) -> None:
-        """SPOOLS: returns the known spools of a machine, pushed or pulled."""
+        """SPOOLS is a function that returns the ids of all spools that ever sent data for a machine, by push
+        or pull."""
         self._spools = spools
         self._given: defaultdict[str, set[Target]] = defaultdict(set)
         for target in targets:
@@ -26,8 +27,8 @@ class Names:
         self._first: dict[Target, str] = {}
 
     def why_not(self, target: Target, machine: str, spool: str) -> str:
-        """The reason why it may not send data for this machine; empty: it may, and from now on no other agent
-        may. Raises StoreError."""
+        """Returns the reason why the agent at TARGET may not send data for MACHINE. If it may, returns an
+        empty text, and from now on no other agent may send data for MACHINE. Raises StoreError."""
         if why := self._why_refused(target, machine, spool):
             return why
         self._holders[machine] = target
@@ -35,7 +36,7 @@ class Names:
         return ""
 
     def _why_refused(self, target: Target, machine: str, spool: str) -> str:
-        """Empty: it may."""
+        """Returns the reason like `why_not`, but does not assign the name."""
         holder = self._holders.get(machine)
         if holder == target:
             return ""

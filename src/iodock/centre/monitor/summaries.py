@@ -1,8 +1,10 @@
-"""Summaries of a store's files, for queries over weeks: file systems by step, owners by hour, jobs by day.
+"""Computes summaries of a store's files, which make queries over weeks faster. There are summaries of file
+systems by step, of owners by hour and of jobs by day.
 
-A summary belongs to one file and never changes, just like its file. Its path is
-`STORE/summaries/KIND/FILE-CHECKSUM.parquet`, with its own checksum. If the summary of a file is missing or
-damaged, the file itself is read: the result is the same, only slower."""
+A summary belongs to one file. Neither the file nor its summary ever changes. The path of a summary is
+`STORE/summaries/KIND/FILE-CHECKSUM.parquet`, where CHECKSUM is the checksum of the summary itself. If the
+summary of a file is missing or damaged, queries read the file itself, which gives the same result but takes
+longer."""
 
 from __future__ import annotations
 
@@ -58,9 +60,9 @@ class Kind:
 
 
 def _systems(rows: Rows, resolution: str) -> Rows:
-    """SQL for sums of file systems, from servers: begin_ts, end_ts (one step of the resolution), file_system,
-    host (of metadata servers, else NULL), exact, read_bytes, write_bytes, metadata, and columns of
-    ASKED_OF_SERVERS."""
+    """Returns SQL that sums the rows of file servers by file system and step. Its columns are begin_ts and
+    end_ts (of one step of the resolution), file_system, host (of metadata servers, else NULL), exact,
+    read_bytes, write_bytes, metadata, and those of ASKED_OF_SERVERS."""
     step = _STEPS[resolution]
     sums = ", ".join(f'sum({known(name)})::DOUBLE AS "{name}"' for name in _MOVED)
     asked = ", ".join(f"sum({value})::DOUBLE AS {name}" for name, value in ASKED_OF_SERVERS.items())
@@ -85,8 +87,9 @@ def _systems(rows: Rows, resolution: str) -> Rows:
 
 
 def _owners(rows: Rows, _resolution: str = COARSEST) -> Rows:
-    """SQL for sums of owners: begin_ts, end_ts (first and last of the rows that end in one hour), host,
-    source, file_system, job, user, session, command, exact, running_ts (see `steps`) and sums."""
+    """Returns SQL that sums rows by owner and hour. Its columns are begin_ts and end_ts (the earliest begin
+    and the latest end of the rows that end in the hour), host, source, file_system, job, user, session,
+    command, exact, running_ts (see steps.py) and the sums."""
     keys = 'host, source, file_system, job, "user", session, command'
     sums = ", ".join(f'sum({known(name)})::BIGINT AS "{name}"' for name in _OF_OWNERS)
     asked = ", ".join(f"sum({ASKED_OF_SERVERS[name]})::BIGINT AS {name}" for name in _ASKED)
@@ -98,25 +101,27 @@ def _owners(rows: Rows, _resolution: str = COARSEST) -> Rows:
     """
 
 
-# The letter at the end is the version of the columns and their meaning. Summaries with another letter are
-# computed again.
+# The letter at the end of a kind's name is the version of its columns and their meaning. If the letter of a
+# kind changes, the collector computes the summaries again.
 SYSTEMS = Kind("systems-c", _systems, RESOLUTIONS)
 OWNERS = Kind("owners-d", _owners)
 
 
 def of_jobs(ids: JobIds) -> Kind:
-    """Returns the kind of summaries of jobs. Each way of parsing ids has its own kind."""
+    """Returns the kind of summaries of jobs. Its name contains a hash of IDS, so summaries that parsed job
+    ids differently are not used."""
     form = hashlib.sha256(repr(ids).encode()).hexdigest()[:12]
     return Kind(f"jobs-e{form}", lambda rows, _: _jobs(ids, _owners(rows), "1"))
 
 
 def _jobs(ids: JobIds, owners: Rows, share: str) -> Rows:
-    """begin_ts, end_ts (first and last of the rows that end in one day), place, job, is_job (else it is a
-    session), user, command, file_system, exact (except samples of steps), open_steps and totals (lists: steps
-    whose samples lack their total here, and steps whose totals are here), totals_begin (of the first step
-    that has one), columns of `steps.ended`, read_bytes and write_bytes as the place counts them, reads,
-    writes, metadata, opens, creates, object_creates, ids and clients (lists). SHARE: part of each row that
-    counts."""
+    """Returns SQL that sums the rows of `_owners` by job and day. Its columns are begin_ts and end_ts (the
+    earliest begin and the latest end of the rows that end in the day), place, job, is_job (false for a
+    session), user, command, file_system, exact (samples of steps count as exact), open_steps (list of the
+    steps with samples whose total is not in these rows), totals (list of the steps whose total is),
+    totals_begin (earliest begin of a total), the columns that `steps.ended` needs, read_bytes and write_bytes
+    as the place counts them, reads, writes, metadata, opens, creates, object_creates, ids and clients
+    (lists). SHARE is SQL for the part of each row that counts, from 0 to 1."""
     moved = ", ".join(
         f"""sum(CASE WHEN place = '{PROCESSES}' THEN "call_{name}" ELSE "{name}" END)::DOUBLE AS "{name}" """
         for name in _MOVED
@@ -124,7 +129,7 @@ def _jobs(ids: JobIds, owners: Rows, share: str) -> Rows:
     ends = ", ".join(
         f"max({name}) AS {name}" for name in ("step_batch_ended", "step_extern_ended", "running_ts")
     )
-    # Rows are summed by id first, because parsing an id costs more than adding.
+    # Rows are summed by id before the ids are parsed, because parsing an id takes longer than adding a row.
     return f"""
         SELECT min(begin_ts) AS begin_ts, max(end_ts) AS end_ts, place, name AS job, is_job,
             owner AS "user", min(command) AS command, file_system,
@@ -147,9 +152,9 @@ def _jobs(ids: JobIds, owners: Rows, share: str) -> Rows:
 
 
 def _by_id(owners: Rows, share: str) -> Rows:
-    """SQL for the I/O of one id at a place in a day, by step. `first_sample` and `last_sample` are begins of
-    rows that are lower bounds until the step's total arrives; `total_begin` and `total_ts` are begin and end
-    of the total."""
+    """Returns SQL that sums rows by id, place, day and step of Slurm. `first_sample` and `last_sample` are
+    the begins of the first and last sample of the step, which is a lower bound until the step's total
+    arrives. `total_begin` and `total_ts` are the begin and end of the total."""
     cases = " ".join(f"WHEN {of_place(place)} THEN '{place}'" for place in PLACES)
     sums = ", ".join(
         f'sum("{name}" * {share})::DOUBLE AS "{name}"' for name in (*_OF_OWNERS, "metadata", *_ASKED)
@@ -167,16 +172,16 @@ def _by_id(owners: Rows, share: str) -> Rows:
 
 
 def summarise(store: MonitorStore, ids: JobIds) -> int:
-    """Makes missing summaries and removes those whose file is gone. Returns the number of new ones. Called
-    only by the collector's process. Raises StoreError."""
+    """Writes missing summaries and removes those whose file is no longer in the catalogue. Returns the number
+    of new ones. Only the collector's process calls this function. Raises StoreError."""
     made, wanted = 0, set()
     for kind in (SYSTEMS, OWNERS, of_jobs(ids)):
         there = _there(store, kind)
         for resolution in kind.resolutions:
             for file in store.catalogue.of("job_io", resolution):
                 path = there.get(_stem(file))
-                # A file of the finest resolution that is not summed yet will soon be replaced, so it gets no
-                # summary.
+                # The upkeep will soon replace a file that is not yet summed into a coarser one, so this file
+                # gets no summary.
                 if path is None and (file.rolled or resolution == COARSEST) and not store.is_damaged(file):
                     path = _written(store, kind, file, resolution)
                     made += path is not None
@@ -188,7 +193,8 @@ def summarise(store: MonitorStore, ids: JobIds) -> int:
 
 
 def _written(store: MonitorStore, kind: Kind, file: StoredFile, resolution: str) -> Path | None:
-    """Writes one summary. It appears as a whole or not at all; a summary without rows is not written."""
+    """Writes one summary and returns its path, or None if the summary has no rows and is not written. A
+    complete file is renamed to the path, so no incomplete summary appears there."""
     begun = _folder(store, kind) / f"{_stem(file)}.part"
     try:
         begun.parent.mkdir(parents=True, exist_ok=True)
@@ -211,7 +217,7 @@ def _folder(store: MonitorStore, kind: Kind) -> Path:
 
 
 def _stem(file: StoredFile) -> str:
-    """Prefix of the name of a file's summary."""
+    """Returns the prefix of the name of a file's summary."""
     return file.name.removesuffix(".parquet").replace("/", "-")
 
 
@@ -225,8 +231,8 @@ def _is_whole(path: Path) -> bool:
 
 
 def kept(store: MonitorTables, resolution: str) -> MonitorStore | None:
-    """Returns the store if it has summaries of owners and jobs that are fine enough for a query at this
-    resolution, else None."""
+    """Returns the store if it has summaries of owners and jobs that a query at this resolution can use, else
+    None. These summaries exist only for the coarsest resolution."""
     has_some = isinstance(store, MonitorStore) and (store.folder / "summaries").exists()
     return store if isinstance(store, MonitorStore) and has_some and resolution == COARSEST else None
 
@@ -255,9 +261,11 @@ def asked_of_jobs(
     need: Need = EVERYTHING,
     cut_days: bool = False,
 ) -> pa.Table:
-    """Answers a query over rows in the form of `_jobs`, cut to the span. CUT_DAYS: of days that lie in the
-    span in part, each job counts with the share of its own time that lies in the span; this is faster than
-    reading the hours. Raises StoreError, QueryError."""
+    """Runs a query over rows with the columns of `_jobs`, cut to the span, and returns its result. SQL is a
+    function that takes the FROM clause and returns the query. If CUT_DAYS is true, the I/O of a job on a day
+    that lies only partly in the span is multiplied by the share of the job's time on this day that lies in
+    the span. This is faster than summing the hours of the day, and less precise. Raises StoreError,
+    QueryError."""
     if isinstance(store, MonitorStore):
         rows_of = _shares_of_days if cut_days else _rows_of_jobs
         return _asked(store, within, lambda: sql(f"({rows_of(store, ids, within)})"), COARSEST)
@@ -266,8 +274,8 @@ def asked_of_jobs(
 
 
 def rows_of(store: MonitorTables, kind: Kind, within: Span) -> Rows:
-    """SQL for all rows of a kind at the coarsest resolution, for a query that combines two kinds. Raises
-    StoreError."""
+    """Returns SQL for all rows of one kind of summary at the coarsest resolution. A query that combines two
+    kinds uses it. Raises StoreError."""
     if isinstance(store, MonitorStore):
         return _rows(store, kind, within, COARSEST)
     return kind.select("SELECT * FROM job_io", COARSEST)
@@ -280,7 +288,8 @@ def _asked(store: MonitorStore, within: Span, sql: Callable[[], str], resolution
     try:
         return once()
     except StoreError:
-        # A file was replaced after the catalogue was read, so the query runs again with the new catalogue.
+        # The upkeep may have replaced a file after the catalogue was read, so the query runs once more with
+        # the new catalogue.
         return once()
 
 
@@ -291,9 +300,9 @@ def _shares_of_days(store: MonitorStore, ids: JobIds, within: Span) -> Rows:
 
 
 def _rows_of_jobs(store: MonitorStore, ids: JobIds, within: Span) -> Rows:
-    """SQL for rows of jobs: whole days from their sums, the first and the last day from their hours. A row
-    that ends in a whole day counts only there, so that adjacent spans together count each row exactly
-    once."""
+    """Returns SQL for rows of jobs. Days that lie completely in the span are read from the summaries of jobs,
+    and the rest of the span from the hourly summaries of owners. A row belongs to the day in which it ends,
+    so that adjacent spans together count each row exactly once."""
     day = f"(end_ts - 1) // {DAY}"
     first, behind = -(-within.begin // DAY), within.end // DAY
     edges = [(within.begin, within.end)]
@@ -312,7 +321,8 @@ def _rows_of_jobs(store: MonitorStore, ids: JobIds, within: Span) -> Rows:
 
 
 def _rows(store: MonitorStore, kind: Kind, within: Span, resolution: str) -> Rows:
-    """SQL for the rows of a kind, from summaries if they exist, else from the files."""
+    """Returns SQL for the rows of one kind of summary. It reads intact summaries, and computes the rows of
+    files that have none."""
     files = store.catalogue.chosen("job_io", resolution, within.begin, within.end)
     summed = {file.name for level in kind.resolutions for file in store.catalogue.of("job_io", level)}
     every = _there(store, kind)

@@ -1,5 +1,5 @@
-"""Agents that the collector pulls: their addresses, the names of their machines, and the collector's
-credentials."""
+"""Describes the agents from which the collector pulls data: their addresses, the names of their machines, and
+the files with the collector's credentials."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PORT = 9846
 
 @dataclass(frozen=True)
 class Target:
-    """One agent's address."""
+    """The address of one agent from which the collector pulls data."""
 
     host: str
     port: int
@@ -33,19 +33,20 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """The address as HOST:PORT."""
+        """Returns the address as HOST:PORT. An IPv6 address is put in brackets."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def is_here(self) -> bool:
-        """Whether the address is on the loopback interface."""
+        """Returns whether the address is on the loopback interface."""
         address = _address(self.host)
         return self.host == "localhost" if address is None else address.is_loopback
 
     @property
     def own_names(self) -> tuple[str, ...]:
-        """Names of the machine that follow from the address, in lower case: the given name, or a DNS name
-        with and without its domain. A numeric address names no machine."""
+        """Returns the names of the machine in lower case: the given name, or else the DNS name of the address
+        with and without its domain. The result is empty for a numeric address or localhost without a given
+        name."""
         if self.name:
             return (self.name.lower(),)
         if self.host == "localhost" or _address(self.host):
@@ -54,7 +55,8 @@ class Target:
         return (own, own.partition(".")[0])
 
     def may_be(self, machine: str) -> bool | None:
-        """Whether the agent may send data for this machine. None: the site does not say."""
+        """Returns whether the agent may send data for this machine, or None if neither the given name nor the
+        address determines it."""
         if self.name:
             return machine == self.name
         return machine.lower() in self.own_names if self.own_names else None
@@ -68,14 +70,15 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def target_of(text: str, where: str, name: str = "") -> Target:
-    """Parses an address. WHERE: the option or line that contains it, for messages. Raises RequestError."""
+    """Parses the address of an agent. WHERE is the option or line that contains the address; error messages
+    quote WHERE. Raises RequestError."""
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise RequestError(f"{where}: {text}: {error}", _FORM) from error
     if parts.username or parts.password:
-        # The address is not quoted, because it may contain a password.
+        # The message does not quote the address, because it may contain a password.
         raise RequestError(f"{where}: a user or password in an address", "--pull-token FILE")
     is_named = host is not None and host.isascii() and host.isprintable() and " " not in host
     is_bare = parts.path in ("", "/") and not parts.query and not parts.fragment
@@ -88,8 +91,8 @@ def target_of(text: str, where: str, name: str = "") -> Target:
 
 
 def read_targets(path: Path) -> list[Target]:
-    """Reads a file with an address in each line, followed by the machine's name if that differs from the
-    address. Lines that are empty or begin with # are ignored. Raises RequestError."""
+    """Reads a file with an address in each line. The machine's name follows the address if it differs from
+    the host name in the address. Lines that are empty or begin with # are ignored. Raises RequestError."""
     try:
         lines = files.text(path, ADDRESSES).splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -106,7 +109,7 @@ def read_targets(path: Path) -> list[Target]:
 
 
 def each_once(targets: list[Target]) -> list[Target]:
-    """Raises RequestError if an agent, or a machine's name, appears twice."""
+    """Returns TARGETS unchanged. Raises RequestError if an agent or a machine's name appears twice."""
     for what in (str, lambda target: target.name):
         seen: set[str] = set()
         for target in targets:
@@ -121,8 +124,8 @@ def each_once(targets: list[Target]) -> list[Target]:
 
 @dataclass(frozen=True)
 class Shown:
-    """Files with the collector's credentials. The token is read again for each connection, the others only at
-    the start."""
+    """The files with the collector's credentials. The collector reads the token again for each connection,
+    and the other files only when it starts."""
 
     token: Path | None = None
     authority: Path | None = None
@@ -132,7 +135,8 @@ class Shown:
     """File with the key of the collector's own certificate."""
 
     def bearer(self) -> str | None:
-        """Reads the token. Raises RequestError if the file is unreadable, or if others may read it."""
+        """Reads the token. Returns None if there is no token file. Raises RequestError if the file is
+        unreadable, or if other users may read it."""
         if self.token is None:
             return None
         text = _secret(self.token, "--pull-token").decode("ascii", "replace").strip()
@@ -143,14 +147,16 @@ class Shown:
         return text
 
     def trust(self) -> ssl.SSLContext:
-        """The TLS settings. Raises RequestError."""
+        """Returns the TLS settings. Raises RequestError if a file is invalid or other users may read the
+        key."""
         if bool(self.certificate) != bool(self.key):
             raise RequestError("--pull-cert and --pull-key belong together", "give both")
         try:
             context = ssl.create_default_context(cafile=str(self.authority) if self.authority else None)
             if self.certificate and self.key:
                 _secret(self.key, "--pull-key")
-                # Without this, OpenSSL would prompt for a password on the terminal.
+                # If the key is encrypted and no password is given, OpenSSL prompts for one on the terminal.
+                # The empty password makes it fail instead.
                 context.load_cert_chain(self.certificate, self.key, password="")
         except (OSError, ssl.SSLError) as error:
             raise RequestError(

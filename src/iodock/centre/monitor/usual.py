@@ -1,13 +1,14 @@
 """Decides whether a run is slower than earlier ones, with robust statistics that a few unusual runs do not
 affect.
 
-A run is compared with earlier finished runs with a similar volume: between a third and three times. The usual
-time is their median. The spread is 1.4826 times the median of all distances from it (MAD), which equals the
-standard deviation for normally distributed times: Rousseeuw and Croux, Alternatives to the median absolute
-deviation, J. Am. Stat. Assoc. 88 (1993). A run is slower if it took longer than the median plus 3 (1 + 4/n)
-times the spread (the factor for n runs is larger for few runs, whose spread is less certain), longer than
-nine of ten of the earlier runs, and by at least a tenth and 20 s (two readings). If it moved more bytes than
-they did, its time per byte must exceed such a limit, too.
+A run is compared with earlier finished runs whose I/O volume is between 1/3.2 and 3.2 times its own. The
+usual time is the median of their elapsed times. The spread is 1.4826 times the median of the distances from
+the usual time (MAD). For normally distributed times this equals the standard deviation: Rousseeuw and Croux,
+Alternatives to the median absolute deviation, J. Am. Stat. Assoc. 88 (1993). A run is slower than usual if
+all of these conditions are met: It took longer than the median plus 3 (1 + 4/n) times the spread, where n is
+the number of earlier runs; the factor grows for small n, because the spread is then less certain. It took
+longer than nine of ten earlier runs. It took at least 10 % and 20 s (two readings) longer than the median. If
+it moved over 10 % more bytes than the median run, its time per byte must exceed such a limit, too.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _SECOND = 1_000_000_000
 
 @dataclass(frozen=True)
 class Run:
-    """Measurements of one job."""
+    """Measurements of one job, which is one run."""
 
     job: str
     begin: int
@@ -51,8 +52,8 @@ class Run:
 
     @property
     def volume(self) -> tuple[bool, float]:
-        """Bytes that the run moved (true, bytes), or metadata operations if it moved none (false,
-        operations)."""
+        """Returns (True, bytes that the run moved), or (False, metadata operations) if the run moved no
+        bytes."""
         moved = (self.read_bytes or 0) + (self.write_bytes or 0)
         return (True, moved) if moved > 0 else (False, self.metadata or 0)
 
@@ -82,7 +83,8 @@ class Judgement:
 
 
 def judged(own: Run, others: Sequence[Run]) -> Judgement:
-    """Compares a run with others. OTHERS: runs with the same name and user, including later ones."""
+    """Compares the run OWN with earlier ones. OTHERS are all runs with the same name and user. Those that
+    began later or are not finished are ignored."""
     past = [one for one in others if one.is_over and one.begin < own.begin and is_alike(own, one)]
     jobs = tuple(one.job for one in past)
     if len(past) < LEAST_RUNS:
@@ -95,7 +97,8 @@ def judged(own: Run, others: Sequence[Run]) -> Judgement:
 
 
 def is_alike(own: Run, other: Run) -> bool:
-    """Whether both runs transferred a similar volume; for a running job, at least a similar volume."""
+    """Returns whether both runs transferred a similar volume. If OWN still runs, OTHER may have transferred
+    any larger volume, because OWN is not complete."""
     (is_bytes, mine), (are_bytes, theirs) = own.volume, other.volume
     if is_bytes != are_bytes or mine <= 0 or theirs <= 0:
         return False
@@ -103,7 +106,8 @@ def is_alike(own: Run, other: Run) -> bool:
 
 
 def _moved_more(own: Run, past: Sequence[Run]) -> bool:
-    """Whether the run takes longer because it moves more than the earlier ones."""
+    """Returns whether the larger volume of the run explains its longer time: it moved over 10 % more than the
+    median of the earlier runs, and its time per byte is within the limit."""
     volumes = [one.volume[1] for one in past]
     if own.volume[1] <= median(volumes) * (1 + _LEAST_SHARE):
         return False
@@ -112,10 +116,11 @@ def _moved_more(own: Run, past: Sequence[Run]) -> bool:
 
 
 def _limits(values: Sequence[float], least: float = 0.0) -> tuple[float, float, float]:
-    """Returns the median, the spread, and the limit beyond which a value is unusual."""
+    """Returns the median, the spread, and the limit beyond which a value is unusual. The limit is at least
+    the median plus LEAST."""
     usual = median(values)
     spread = _NORMAL * median(abs(value - usual) for value in values)
-    # With fewer than ten values, the largest one is the limit instead of the ninth tenth.
+    # For fewer than ten values, the largest one takes the place of the 90th percentile.
     ninth = quantiles(values, n=10, method="inclusive")[-1] if len(values) >= 10 else max(values)
     spreads = _SPREADS * (1 + _OF_FEW / len(values))
     limit = max(usual + spreads * spread, usual * (1 + _LEAST_SHARE), usual + least, ninth)

@@ -1,4 +1,4 @@
-"""The collector's web applications, and the server that runs them."""
+"""Builds the collector's web applications and runs the server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ _GRACE_S = 5
 
 @dataclass(frozen=True)
 class Tls:
-    """Key files; with `client_ca` clients must present a certificate that it signed."""
+    """Files for TLS. If `client_ca` is given, clients must present a certificate that this authority
+    signed."""
 
     certificate: Path
     key: Path
@@ -52,8 +53,8 @@ def application(
     limits: AgentLimits | None = None,
     places: OpenConnections | None = None,
 ) -> Starlette:
-    """The application of a collector: pages, the address to which agents send, and the collector's own
-    metrics."""
+    """Returns the application of a collector. It has the portal's pages, the address to which agents push
+    samples, and the collector's own metrics."""
     responder = site.responder if site else None
     metrics = Metrics(collector.store, access, time.time_ns, collector, places, responder)
     door = Door(collector, access, limits)
@@ -70,7 +71,8 @@ def application(
 def reading(
     store: MonitorTables, access: Access, site: Site | None = None, places: OpenConnections | None = None
 ) -> Starlette:
-    """An application that has only the pages, for data that is collected elsewhere."""
+    """Returns an application that has only the pages and metrics of its own. Another program collects the
+    data in STORE."""
     metrics = Metrics(store, access, time.time_ns, None, places)
     return _application(store, access, site, [Route("/metrics", metrics.answer)])
 
@@ -78,8 +80,9 @@ def reading(
 def _application(store: MonitorTables, access: Access, site: Site | None, more: Sequence[Route]) -> Starlette:
     pages = Pages(store, access, site)
     routes = [*more, Route("/healthz", _healthy), *pages.routes()]
-    # Without authentication, another site's page that is open in a browser on this machine must not be able
-    # to send requests in the user's name.
+    # Without authentication every request from this machine is accepted. Another site could make its name
+    # resolve to 127.0.0.1, so that its page in a browser on this machine reads the portal. Such requests have
+    # the site's name in the Host header and are rejected.
     hosts = ["127.0.0.1", "localhost", "[::1]"] if access.is_open else ["*"]
     return Starlette(
         routes=routes,
@@ -93,8 +96,9 @@ async def _healthy(request: Request) -> Response:
 
 
 def listening(address: str, access: Access, tls: Tls | None) -> socket.socket:
-    """Opens a socket at HOST:PORT. Raises RequestError if it is not an address, if it is in use, or if it is
-    beyond the loopback interface although there are no tokens, or tokens would be sent unencrypted."""
+    """Opens a listening socket at ADDRESS, which is HOST:PORT. Raises RequestError if the address is invalid
+    or in use. For an address beyond the loopback interface, also raises it if no authentication is
+    configured, or if tokens would be sent unencrypted."""
     host, _, port = address.rpartition(":")
     try:
         found = ipaddress.ip_address(host.strip("[]"))
@@ -108,8 +112,8 @@ def listening(address: str, access: Access, tls: Tls | None) -> socket.socket:
     try:
         family = socket.AF_INET6 if found.version == 6 else socket.AF_INET
         door = socket.create_server((str(found), number), family=family, backlog=512)
-        # A response is sent as two packets, head and body. The second must not wait until the first is
-        # acknowledged. Accepted sockets inherit this option.
+        # The head and the body of a response are sent separately. TCP_NODELAY makes the kernel send the body
+        # before the client has acknowledged the head. Accepted sockets inherit this option.
         door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return door
     except OSError as error:
@@ -129,14 +133,14 @@ def _check_open_door(address: str, access: Access, tls: Tls | None) -> None:
 
 
 def address_of(door: socket.socket, tls: Tls | None) -> str:
-    """Returns the URL for agents and browsers."""
+    """Returns the URL of the listening socket for agents and browsers."""
     host, port = door.getsockname()[:2]
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def places(limits: ConnectionLimits, access: Access) -> OpenConnections:
-    """Determines the limits of connections. Raises this process's limit of open files as far as the system
-    allows."""
+    """Returns a new set of open connections with these limits. Raises this process's limit of open files to
+    the hard limit first."""
     return OpenConnections(limits, raise_open_files(), access.proxies)
 
 
@@ -148,13 +152,14 @@ def serve(
     ready: Callable[[str], None],
     places: OpenConnections,
 ) -> None:
-    """Serves until the descriptor WAKE is readable. READY gets the URL. Raises RequestError: a key file is
-    invalid."""
+    """Serves requests until the descriptor WAKE is readable. Calls READY with the URL before the server
+    starts. Raises RequestError if a file for TLS is invalid."""
     config = uvicorn.Config(
         app,
         http=protocol(places),
         ws="none",
-        # If every invalid request of an unknown client were logged, the log would fill up.
+        # Warnings are not logged, because uvicorn logs one for every invalid request and clients could fill
+        # the log.
         log_level="error",
         access_log=False,
         server_header=False,
@@ -174,8 +179,8 @@ def serve(
     ready(address_of(door, tls))
     server = uvicorn.Server(config)
     listener = Listener.of(door, places)
-    # The server runs in another thread, because only the main thread receives signals, and signals that
-    # arrive after the server's end are not for the server.
+    # uvicorn replaces the process's signal handlers only if it runs in the main thread. Here it runs in
+    # another thread, so iodock's own handlers stay in place. They make WAKE readable.
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     while thread.is_alive() and not select.select([wake], [], [], 1.0)[0]:

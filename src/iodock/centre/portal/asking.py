@@ -1,5 +1,5 @@
-"""Pulls the samples of one agent, with as much HTTP as that needs. A response is limited in time and memory;
-redirects are not followed, because the token would be sent there."""
+"""Pulls the samples of one agent over HTTP. The caller limits the time and the memory of a response.
+Redirects are not followed, because the token would be sent to the new address."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ _COMPLAINT = 200
 
 @dataclass(frozen=True)
 class Known:
-    """What the collector has stored of an agent's data. It is sent to the agent with the next request."""
+    """Describes the data of an agent that the collector has stored. The collector sends this description to
+    the agent with the next request."""
 
     spool: str = ""
     kept: int = 0
@@ -36,7 +37,7 @@ class Known:
     """Whether the collector will never accept the batch after `kept`."""
 
     def encoded(self) -> bytes:
-        """Formats the data as the agent expects it."""
+        """Formats the description as the JSON that the agent expects."""
         if not self.spool:
             return b"{}"
         said = {"spool": self.spool, "kept": self.kept, "full": self.full, "refused": self.refused}
@@ -45,7 +46,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Pull:
-    """The response of an agent."""
+    """The response of an agent to one request."""
 
     host: str
     spool: str
@@ -56,7 +57,8 @@ class Pull:
 
 
 class NoRoom(Exception):
-    """There is not enough memory for the response at the moment. This is not an error of the agent."""
+    """Says that the collector does not have enough memory for the response at the moment. This is not an
+    error of the agent."""
 
 
 class Asking:
@@ -68,8 +70,8 @@ class Asking:
 
     @classmethod
     async def begin(cls, target: Target, address: str, trust: ssl.SSLContext | None) -> Asking:
-        """Connects to an agent. ADDRESS: one of the addresses of the target's name. Raises OSError,
-        ssl.SSLError."""
+        """Connects to an agent at ADDRESS, which is one of the IP addresses of the target's name. Raises
+        OSError, ssl.SSLError."""
         reader, writer = await asyncio.open_connection(
             address, target.port, ssl=trust, server_hostname=target.host if trust else None
         )
@@ -80,8 +82,8 @@ class Asking:
         self._writer.transport.abort()
 
     async def ask(self, known: Known, bearer: str | None, room: Callable[[int], bool]) -> Pull:
-        """Requests samples. ROOM: reserves memory. Raises AnswerError for an invalid response, NoRoom,
-        OSError."""
+        """Requests samples. KNOWN describes the data that the collector has. ROOM is a function that reserves
+        memory. Raises AnswerError for an invalid response, NoRoom, OSError."""
         body = known.encoded()
         headers = [
             ("Host", self._target.authority), ("Content-Type", "application/json"),
@@ -141,12 +143,12 @@ def _is_spool(text: str) -> bool:
 
 
 def _shown(text: str) -> str:
-    """Formats an error as one short line."""
+    """Returns the beginning of an agent's error message as one line of printable characters."""
     return "".join(letter if letter.isprintable() else " " for letter in text[:_COMPLAINT]).strip()
 
 
 async def addresses_of(target: Target) -> list[str]:
-    """Looks up the target's name and returns at least one address. Raises OSError."""
+    """Looks up the target's name and returns its IP addresses, at least one. Raises OSError."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(one[4][0]) for one in found))

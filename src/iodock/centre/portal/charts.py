@@ -1,6 +1,8 @@
-"""Curves over time as SVG. They are drawn here, so a page needs no raw data and no library for drawing.
+"""Draws curves over time as SVG. The server draws them, so that a page needs neither the raw data nor a
+library for drawing.
 
-The drawing is stretched to the page's width, so its texts are HTML next to it."""
+The browser stretches the SVG to the page's width, which would distort text. Therefore labels are HTML
+elements outside of the SVG."""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ _MOST_DECADES = 4
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a chart. None: the value of this step is not known."""
+    """One line of a chart. A value is None if it is not known for its step."""
 
     label: str
     values: list[float | None]
@@ -30,7 +32,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Mark:
-    """An event, shown as a line across a chart."""
+    """An event that a chart shows as a vertical line."""
 
     ts: int
     """ns since the epoch."""
@@ -40,7 +42,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Chart:
-    """Curves with one axis. `kind`: format of the numbers (see tables.Column)."""
+    """Curves with a common vertical axis. `kind` is the format of the numbers, as in tables.Column."""
 
     title: str
     kind: str
@@ -54,13 +56,14 @@ class Chart:
 
     @property
     def marked(self) -> list[tuple[Mark, float]]:
-        """The marks that lie within the axis, each with its position in steps from the left."""
+        """Returns the marks that lie within the span, each with its position in steps from the left."""
         places = ((mark, (mark.ts - self.within.begin) / self.within.step) for mark in self.marks)
         return [(mark, round(place, 2)) for mark, place in places if 0 <= place <= self.width]
 
     @cached_property
     def top(self) -> float:
-        """The end of the axis. It is cached, because every point of a curve needs it."""
+        """Returns the value at the top of the vertical axis. The value is cached, because every point of a
+        curve needs it."""
         known = [value for curve in self.curves for value in curve.values if value is not None]
         greatest = max(known, default=0.0)
         if self.full is not None:
@@ -73,7 +76,7 @@ class Chart:
 
     @property
     def levels(self) -> list[str]:
-        """Labels of the axis from the top, at equal distances."""
+        """Returns the labels of the vertical axis from top to bottom. They are drawn at equal distances."""
         if not self.is_logarithmic:
             return [amount(self.top * part, self.kind) for part in (1, 0.5)] + ["0"]
         decades = round(log10(self.top))
@@ -83,13 +86,14 @@ class Chart:
 
     @property
     def lines(self) -> list[float]:
-        """Positions of the labels' lines."""
+        """Returns the vertical positions of the horizontal lines at the labels, from the top of the
+        drawing."""
         spaces = len(self.levels) - 1
         return [round(HEIGHT * place / spaces, 2) for place in range(spaces + 1)]
 
     @property
     def ticks(self) -> list[str]:
-        """Labels of times, from the left."""
+        """Returns the labels of the time axis from left to right."""
         length = self.within.end - self.within.begin
         return [tick(self.within.begin + length * part // _TICKS, length) for part in range(_TICKS + 1)]
 
@@ -98,28 +102,28 @@ class Chart:
         return self.within.steps
 
     def path(self, curve: Curve) -> str:
-        """The `d` attribute of the line, with gaps for unknown values. The value of a step is drawn at the
-        step's middle."""
+        """Returns the `d` attribute of the curve's SVG path, which has gaps for unknown values. The value of
+        a step is drawn at the middle of the step."""
         pieces, is_drawn = [], False
         for place, value in enumerate(curve.values):
             if value is not None:
                 height = HEIGHT * (1 - self._share(value))
                 pieces.append(f"{'L' if is_drawn else 'M'}{place + 0.5:g} {height:.2f}")
-                # A line of one point would be invisible, so a short piece is drawn.
+                # A path with a single point is invisible, so a very short horizontal line is added to it.
                 alone = not is_drawn and (place + 1 == len(curve.values) or curve.values[place + 1] is None)
                 pieces += ["h.01"] if alone else []
             is_drawn = value is not None
         return "".join(pieces)
 
     def _share(self, value: float) -> float:
-        """The position of VALUE on the axis, from 0 to 1."""
+        """Returns the position of VALUE on the vertical axis, from 0 at the bottom to 1 at the top."""
         if self.is_logarithmic:
             return log10(max(value, 1.0)) / log10(self.top)
         return value / self.top
 
     @property
     def readout(self) -> str:
-        """JSON with the values that the page's script shows at the pointer."""
+        """Returns JSON with the formatted values, which the page's script shows at the pointer."""
         rows = [
             [curve.label, ["" if v is None else amount(v, self.kind) for v in curve.values]]
             for curve in self.curves
@@ -135,9 +139,10 @@ def values(
     known: tuple[int, int],
     divide: float | None = None,
 ) -> list[float | None]:
-    """Makes a curve from rows with `bucket`: NAME per second, or divided by DIVIDE. Steps outside of KNOWN
-    (first and last moment, ns) are None. If no row has a value, all steps are None, because the quantity is
-    not counted."""
+    """Returns the values of a curve from rows whose `bucket` is the number of a step. They are the values of
+    NAME divided by the length of a step in s, or by DIVIDE. Steps outside of KNOWN (first and last known
+    time, ns since the epoch) are None. If NAME is None in all rows, all steps are None, because the quantity
+    is not counted."""
     by = within.step / 1e9 if divide is None else divide
     if rows and all(row[name] is None for row in rows):
         return [None] * within.steps

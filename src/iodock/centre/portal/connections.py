@@ -1,8 +1,9 @@
-"""Connections to the collector, with limits on how long each may keep it waiting.
+"""Manages the connections to the collector and limits how long each may keep it waiting.
 
-Slow senders and slow readers affect only themselves. When a limit of connections is reached, the collector
-closes the connection that has been waiting for its client longest and accepts the new one, so a client behind
-a busy address can still connect. A connection whose request is being processed is never closed for another.
+A client that sends or reads slowly does not delay others. When the number of connections reaches a limit, the
+collector closes the connection on which it has waited longest for the client, and accepts the new one, so new
+clients can always connect unless all connections are busy. A connection whose request is being processed is
+never closed to make room for another one.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ Address = tuple[str, int]
 
 
 def raise_open_files() -> int:
-    """Raises the soft limit of open files to the hard one. Returns the limit."""
+    """Raises this process's soft limit of open files to the hard limit. Returns the limit that applies
+    then."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -47,8 +49,8 @@ def raise_open_files() -> int:
 
 
 def client_of(host: str) -> str:
-    """Groups addresses by machine: IPv6 addresses by their network of 64 bits, because one machine may have
-    all addresses of it."""
+    """Returns the client to which an address belongs. This is the address itself, or for IPv6 its network of
+    64 bits, because one machine may use all addresses of such a network."""
     try:
         found = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -61,7 +63,7 @@ def client_of(host: str) -> str:
 
 
 class Accepted(socket.socket):
-    """An accepted connection. Closing it frees its slot."""
+    """The socket of an accepted connection. Closing it frees the connection's slot."""
 
     places: OpenConnections | None = None
     address: Address = ("", 0)
@@ -74,20 +76,20 @@ class Accepted(socket.socket):
             self.places.leave(self)
 
     def end(self) -> None:
-        """Ends the connection. The event loop notices it in whatever state the connection is, and closes
-        it."""
+        """Shuts the connection down in both directions. The event loop notices this in every state of the
+        connection, also during a TLS handshake, and closes the socket."""
         with contextlib.suppress(OSError):
             self.shutdown(socket.SHUT_RDWR)
 
 
 class OpenConnections:
-    """The open connections of one listener."""
+    """The open connections of one listening socket."""
 
     def __init__(
         self, limits: ConnectionLimits, open_files: int, proxies: frozenset[str] = frozenset()
     ) -> None:
-        """OPEN_FILES: limit of this process. PROXIES: addresses that represent many clients, and have no
-        limit."""
+        """OPEN_FILES is this process's limit of open files. PROXIES are addresses that represent many
+        clients, so the limit per address does not apply to them."""
         self.limits = limits
         self.most = min(limits.at_once, max(_FEWEST, open_files - _RESERVED_FILES))
         self.closed: Counter[str] = Counter()
@@ -106,12 +108,12 @@ class OpenConnections:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the event loop must close ended connections before new ones are accepted."""
+        """Returns whether the event loop must close ended connections before new ones are accepted."""
         return len(self._ending) >= _CLOSED_AT_ONCE
 
     def enter(self, connection: Accepted, address: Address) -> bool:
-        """Gives the connection a slot. Returns False if all slots are used by requests that are being
-        processed."""
+        """Gives the connection a slot, and closes another one to free a slot if necessary. Returns False if
+        all slots are used by requests that are being processed."""
         client = client_of(address[0])
         is_many = client not in self._proxies and self._by_client[client] >= self.limits.at_once_per_address
         if is_many and not self._make_room([client]):
@@ -137,7 +139,8 @@ class OpenConnections:
                 self.leave(oldest)
                 oldest.end()
                 self._ending.add(oldest)
-                # If the connection stays open in spite of this, it must not block others forever.
+                # If the socket is still open after this time, it is no longer counted, because otherwise it
+                # would keep `is_behind` true and block new connections.
                 asyncio.get_running_loop().call_later(_LINGER_S, self._ending.discard, oldest)
                 return True
         return False
@@ -148,7 +151,7 @@ class OpenConnections:
             connection.end()
 
     def leave(self, connection: Accepted) -> None:
-        """Frees the connection's slot. Further calls do nothing."""
+        """Frees the connection's slot. Does nothing if the slot is already free."""
         self._ending.discard(connection)
         if self._open.get(connection.address) is not connection:
             return
@@ -160,18 +163,18 @@ class OpenConnections:
         self._forget_waiting(client, connection.address)
 
     def begun(self, address: Address) -> None:
-        """Notes that the protocol of a connection has begun."""
+        """Records that the protocol of a connection has begun, which is after the handshake for TLS."""
         if found := self._open.get(address):
             found.has_begun = True
 
     def wait(self, address: Address) -> None:
-        """Notes that the collector now waits for the client."""
+        """Records that the collector waits for the client from now on."""
         if found := self._open.get(address):
             self._forget_waiting(client_of(address[0]), address)
             self._waiting[client_of(address[0])][address] = found
 
     def answer(self, address: Address) -> None:
-        """Notes that the client now waits for the collector."""
+        """Records that the client waits for the collector from now on."""
         self._forget_waiting(client_of(address[0]), address)
 
     def _forget_waiting(self, client: str, address: Address) -> None:
@@ -184,7 +187,7 @@ class OpenConnections:
 
 class Listener(socket.socket):
     """A listening socket for an event loop. It gives each accepted connection a slot, or closes the
-    connection."""
+    connection if there is none."""
 
     places: OpenConnections
 
@@ -196,7 +199,8 @@ class Listener(socket.socket):
         return made
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Raises BlockingIOError if no connection is pending, or if others must be closed first."""
+        """Accepts a connection that gets a slot. Raises BlockingIOError if no connection is pending, or if
+        the event loop must first close connections that were ended to make room."""
         for _ in range(_CLOSED_AT_ONCE):
             if self.places.is_behind:
                 break
@@ -209,8 +213,8 @@ class Listener(socket.socket):
 
 
 class Connection(H11Protocol):
-    """HTTP with deadlines for the client: to send a request's head, to send the rest of it, and to read a
-    response."""
+    """The HTTP protocol of one connection. It sets deadlines by which the client must send the head of a
+    request, send its body, and read a response."""
 
     def __init__(
         self,
@@ -244,7 +248,8 @@ class Connection(H11Protocol):
         self._follow(has_data=True)
 
     def _follow(self, has_data: bool) -> None:
-        """Sets the deadline when a part of a request begins. Further bytes of the part do not extend it."""
+        """Sets a deadline when the head or the body of a request begins. Further bytes of the same part do
+        not extend the deadline."""
         limits = self._places.limits
         state = self.conn.their_state
         if state is h11.IDLE and has_data and self._awaited != "head":
@@ -271,7 +276,8 @@ class Connection(H11Protocol):
 
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()
-        # Without a deadline, data that the client does not read would stay in memory forever.
+        # The client may not read the rest of the last response. Without this deadline the data would stay in
+        # memory forever.
         self._await_reading(_LINGER_S)
 
     def pause_writing(self) -> None:
@@ -307,8 +313,8 @@ def protocol(places: OpenConnections) -> Any:
 
 
 class InPieces:
-    """Wraps an application so that long responses are sent in pieces. A piece is sent when the client has
-    read the one before, so buffers never hold a whole response."""
+    """Wraps an application so that it sends long responses in pieces. A piece is sent only when the buffers
+    have room again, so they never hold a whole response of a slow client."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,5 +1,5 @@
-"""Digests of jobs for programs: `GET /digests/JOBID?format=text|json|html`. An error is one line, because a
-script at a job's end may copy the response into the job's output."""
+"""Answers requests of programs for digests of jobs: `GET /digests/JOBID?format=text|json|html`. An error
+message is one line, because a script at a job's end may copy the response into the job's output."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _WHY = {
     404: N_("you have no such job"),
     503: N_("the store can't be read at the moment"),
 }
-# The page contains its own style, and this policy allows nothing else.
+# A digest in HTML contains its own style sheet. The policy forbids scripts, forms and frames.
 _POLICY = "script-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 
 
 def answer(question: Question, number: str, names: Iterable[str]) -> Response:
-    """Answers a request for a digest. NAMES: of the parameters in the address. Errors of the client or the
-    store never raise, they give an error line."""
+    """Answers a request for a digest. NAMES are the names of the parameters in the address. If the request is
+    invalid or the store can't be read, returns a line with the error and raises no exception."""
     asked = question.asked
     try:
         check_names(names, WORDS)
@@ -45,14 +45,16 @@ def answer(question: Question, number: str, names: Iterable[str]) -> Response:
     except RequestError as error:
         return refused(400, question.text, str(error))
     except IodockError:
-        # Errors in the collector's files belong in its log, not in the response.
+        # The collector's log has the reason. The response does not contain it, because it may name paths of
+        # the collector's files.
         return refused(503, question.text)
     headers = {**rendering.HEADERS, "Content-Security-Policy": _POLICY}
     return Response(content, 200, headers, KINDS[form])
 
 
 def refused(status: int, text: Language, why: str = "") -> Response:
-    """A response with an error as one line of text."""
+    """Returns a response with an error as one line of text. WHY is the reason; if it is empty, a general text
+    for the status is used."""
     headers = {**rendering.HEADERS, **({"WWW-Authenticate": "Bearer"} if status == 401 else {})}
     said = visible(why) if why else text.gettext(_WHY[status])
     return Response(f"iodock: {said}\n", status, headers, "text/plain; charset=utf-8")

@@ -1,8 +1,9 @@
 """Receives samples that agents push: `POST /api/v1/samples`.
 
-A request that is too long, too slow, or not a push affects only itself. 200: all data is on the disk; 400: it
-will never be accepted; 403: the token does not allow it; 429: this sender sends more than a machine needs;
-503: the collector can't store it now, try again.
+A request that is too long, too slow or not a push does not affect other requests. The status of a response
+means: 200: all data is on the disk; 400: the data will never be accepted; 403: the token does not allow the
+push; 429: the sender sends more than a machine needs; 503: the collector can't store the data now, and the
+agent should try again.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ RETRY_AFTER_S = 10
 
 
 class Door:
-    """Receives the pushes of agents."""
+    """Receives the samples that agents push."""
 
     def __init__(self, collector: Collector, access: Access, limits: AgentLimits | None = None) -> None:
         self._access = access
         self._keeper = Keeper(collector, limits or AgentLimits(), TAKERS, AT_ONCE_BYTES)
 
     async def push(self, request: Request) -> Response:
-        """Answers one request."""
+        """Answers one push."""
         headers, address = dict(request.headers), request.client.host if request.client else ""
         visitor = self._access.visitor(headers, address)
         if visitor is None:
@@ -80,26 +81,28 @@ class Door:
             return await self._keep(body, sender, visitor, sent)
 
     async def _keep(self, body: bytes, sender: str, visitor: Visitor, sent: int | None) -> Response:
-        # Without authentication all agents on this machine count as one sender, so its budget is not limited.
+        # Without authentication all agents on this machine have the same name and address and count as one
+        # sender. One budget would be too small for all of them, so the data is not limited.
         is_limited = not self._access.is_open
         try:
             taken = await self._keeper.keep(body, sender, visitor.host or None, is_limited, sent)
         except StoreError:
-            # The response must not name the path that is full; the collector's log names it.
+            # The collector's log has the reason, such as the path of a full disk. The agent does not need to
+            # know it.
             return _refusal(
                 503, "the data can't be stored at the moment", {"Retry-After": f"{RETRY_AFTER_S}"}
             )
         if isinstance(taken, Refusal):
             return _too_fast(taken)
         if taken.refused:
-            # If only the machine's name is wrong, the batch may be accepted with another token, so the agent
-            # must not discard it.
+            # An agent discards a batch after status 400. If only the machine's name is refused, another token
+            # may allow the batch, so the status is 403.
             return _refusal(403 if taken.is_name_refused else 400, taken.refused)
         return JSONResponse({"kept": taken.kept, "full": taken.full})
 
 
 async def _body(request: Request, room: Callable[[int], bool]) -> bytes | None:
-    """Reads the body of a request; None: there is not enough memory."""
+    """Reads the body of a request. Returns None if ROOM can't reserve memory for it."""
     pieces = bytearray()
     async for piece in request.stream():
         if not room(len(piece)):
@@ -109,7 +112,7 @@ async def _body(request: Request, room: Callable[[int], bool]) -> bytes | None:
 
 
 def int_or_none(text: str | None) -> int | None:
-    """The value of a header as an integer, or None."""
+    """Returns the value of a header as an integer, or None if it is not a number of less than 20 digits."""
     return int(text) if text and text.isdecimal() and len(text) < 20 else None
 
 

@@ -1,5 +1,5 @@
-"""Reads parameters in an address. Every value is checked: an invalid one raises RequestError, which gives an
-error page."""
+"""Reads the parameters in the address of a request. Every value is checked. An invalid value raises
+RequestError, which the portal shows as an error page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PLAIN_ID = re.compile(r"[A-Za-z0-9_@,+=\[\]~-][A-Za-z0-9_.:@,+=\[\]~-]{0,200}")
 
 @dataclass(frozen=True)
 class Asked:
-    """One request of a browser."""
+    """The address and parameters of one request."""
 
     path: str
     values: Mapping[str, str]
@@ -37,7 +37,8 @@ class Asked:
     """Time of the request, ns since the epoch."""
 
     def choice(self, name: str, known: Mapping[str, object] | tuple[str, ...], otherwise: str) -> str:
-        """Returns a parameter that must be one of the values in KNOWN. Raises RequestError."""
+        """Returns the parameter NAME, or OTHERWISE if it is not given. Raises RequestError if its value is
+        not in KNOWN."""
         value = self.values.get(name) or otherwise
         if value not in known and value != otherwise:
             raise RequestError(f"{name}: {shortened(value)}", "one of " + ", ".join(known))
@@ -51,7 +52,8 @@ class Asked:
         return value
 
     def number(self, name: str, otherwise: int, most: int) -> int:
-        """Returns a parameter that must be an integer of at least 1. Raises RequestError."""
+        """Returns the parameter NAME, or OTHERWISE if it is not given. Raises RequestError if its value is
+        not an integer from 1 to MOST."""
         value = self.values.get(name) or str(otherwise)
         if not (value.isascii() and value.isdecimal() and 1 <= len(value) <= 18 and 1 <= int(value) <= most):
             raise RequestError(f"{name}: {shortened(value)}", f"a whole number from 1 to {most}")
@@ -71,7 +73,8 @@ class Asked:
 
     @property
     def place(self) -> str:
-        """The place whose counts are shown; empty: the place with most data."""
+        """Returns the place whose counts are requested. It is empty if the address does not give one, and the
+        page then chooses a place."""
         return self.choice("at", PLACES, "")
 
     @property
@@ -79,18 +82,20 @@ class Asked:
         return self.choice("lang", LANGUAGES, "")
 
     def length(self, otherwise: str) -> str:
-        """The requested length as a key of RANGES, or OTHERWISE."""
+        """Returns the requested length of the span as a key of RANGES, or OTHERWISE if it is not given.
+        Raises RequestError."""
         return self.choice("range", RANGES, otherwise)
 
     @property
     def end(self) -> int | None:
-        """The requested end of the span, ns since the epoch; None: now. Raises RequestError."""
+        """Returns the requested end of the span in ns since the epoch, or None if the span ends now. Raises
+        RequestError."""
         value = self.values.get("end", "")
         return None if not value else min(_moment(value), self.now)
 
     def month(self) -> tuple[str, int, int]:
-        """The requested month as `2026-11`, and its begin and end in the collector's zone, ns since the
-        epoch. Raises RequestError."""
+        """Returns the requested month as `2026-11`, and its begin and end in the collector's time zone in ns
+        since the epoch. Raises RequestError."""
         value = self.values.get("month") or time.strftime("%Y-%m", time.localtime(self.now / SECOND))
         found = re.fullmatch(r"(20\d\d)-(0[1-9]|1[0-2])", value, re.ASCII)
         if not found:
@@ -101,7 +106,8 @@ class Asked:
         return value, begin * SECOND, end * SECOND
 
     def address(self, **changed: str) -> str:
-        """The address of this page with some values changed. Empty values are removed."""
+        """Returns the address of this page with some parameters changed. Parameters with empty values are
+        removed."""
         kept = {name: self.values[name] for name in _KEPT if name in self.values}
         return with_values(self.path, {**kept, **changed})
 
@@ -113,8 +119,8 @@ _KEPT = (
 
 
 def check_names(names: Iterable[str], words: tuple[str, ...]) -> None:
-    """Checks parameters. WORDS: those that the page uses. Raises RequestError for a parameter that the page
-    would ignore, and for one that is given twice."""
+    """Checks the names of the parameters in an address. WORDS are the parameters that the page uses. Raises
+    RequestError for a parameter that the page would ignore, and for one that is given twice."""
     known = (*words, "lang", "format", "table")
     seen: set[str] = set()
     for name in names:
@@ -130,33 +136,34 @@ def check_names(names: Iterable[str], words: tuple[str, ...]) -> None:
 
 
 def with_values(path: str, values: Mapping[str, str]) -> str:
-    """An address with all values that are not empty."""
+    """Returns an address with all parameters whose values are not empty."""
     rest = urlencode({name: value for name, value in values.items() if value})
     return f"{path}?{rest}" if rest else path
 
 
 def job_address(job: str, values: Mapping[str, str]) -> str:
-    """The address of a job's page. An id that a browser would treat as a path (`..`) becomes a query
-    value."""
+    """Returns the address of a job's page. An id that could be mistaken for a part of a path, such as `..`,
+    is put in the query."""
     if _PLAIN_ID.fullmatch(job):
         return with_values("/jobs/" + quote(job, safe=""), values)
     return with_values("/jobs/", {"id": job, **values})
 
 
 def machine_address(host: object, values: Mapping[str, str]) -> str:
-    """The address of a machine's page for the same time. The name is a query value, not a path, so it may
-    contain anything."""
+    """Returns the address of a machine's page for the same span and language as in VALUES. The machine's name
+    is in the query and not in the path, so it may contain any characters."""
     kept = {name: values[name] for name in ("range", "end", "lang") if name in values}
     return with_values("/machines", {"host": str(host), **kept})
 
 
 def shortened(value: str, most: int = 60) -> str:
-    """Shortens a value for a message."""
+    """Shortens a value to MOST characters for a message."""
     return value if len(value) <= most else value[: most - 1] + "…"
 
 
 def _moment(value: str) -> int:
-    """Parses `2026-11-22T05:00` in the collector's zone, or seconds since the epoch."""
+    """Parses a time such as `2026-11-22T05:00` in the collector's time zone, or a number of seconds since the
+    epoch. Returns ns since the epoch. Raises RequestError."""
     if value.isascii() and value.isdecimal() and len(value) <= 11:
         return int(value) * SECOND
     try:

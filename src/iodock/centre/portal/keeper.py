@@ -1,5 +1,5 @@
-"""Stores what agents send, pushed or pulled. Few threads process the data, each sender has a budget, and the
-data is synced to the disk before the agent is notified."""
+"""Stores the data that agents send by push or pull. A few threads process the data, each sender has a budget,
+and an agent gets a positive response only after its data is on the disk."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ def sent_of(text: str | None) -> int | None:
 
 
 class Keeper:
-    """Stores samples for one event loop."""
+    """Stores the samples that one event loop receives."""
 
     def __init__(self, collector: Collector, limits: AgentLimits, takers: int, memory: int) -> None:
-        """TAKERS: number of threads; more do not make one store faster, and each would use memory. MEMORY:
-        total size of the bodies held at a time; one sender may use a quarter."""
+        """TAKERS is the number of threads. More threads do not make one store faster, and each one uses
+        memory. MEMORY is the largest total size of request bodies in memory in bytes; one sender may use a
+        quarter of it."""
         self._collector = collector
         self._budgets = Budgets(limits, time.monotonic)
         self._takers = CapacityLimiter(takers)
@@ -46,7 +47,7 @@ class Keeper:
         self.room = Room(memory)
 
     def refuse(self, refusal: Refusal, host: str = "") -> None:
-        """Counts a refusal."""
+        """Counts data that was refused."""
         self._collector.refuse(refusal, host)
 
     async def keep(
@@ -57,9 +58,10 @@ class Keeper:
         is_limited: bool = True,
         sent: int | None = None,
     ) -> MonitorTaken | Refusal:
-        """Stores frames and waits until they are synced. HOST: accept frames of this machine only. SENT: the
-        agent's clock when it sent them. If a frame is refused, or the sender exceeds its budget, the frames
-        before it are stored. Raises StoreError."""
+        """Stores the frames in BODY and waits until they are on the disk. If HOST is given, only frames of
+        this machine are accepted. SENT is the time of the agent's clock when it sent the frames, in ns since
+        the epoch. If a frame is refused or exceeds the sender's budget, the frames before it are stored.
+        Raises StoreError."""
         async with self._turn(sender):
             most = self._budgets.left(sender) if is_limited else None
             if isinstance(most, Refusal):
@@ -76,16 +78,17 @@ class Keeper:
         return taken
 
     def _turn(self, sender: str) -> asyncio.Lock:
-        """The lock of a sender, so that one sender can't occupy all threads or use its budget twice. It is
-        removed when no request waits for it."""
+        """Returns the lock of a sender. Requests of one sender are processed one after the other, so that a
+        sender can't occupy all threads, and so that a request sees the budget that the previous one left. The
+        dictionary of locks is weak, so an unused lock is removed."""
         turn = self._turns.get(sender) or asyncio.Lock()
         self._turns[sender] = turn
         return turn
 
 
 class Room:
-    """The memory for bodies. It is reserved as bytes arrive and not by the announced size, so a client that
-    sends nothing reserves nothing."""
+    """Limits the memory for request bodies. Memory is reserved when bytes arrive and not when a request
+    announces its size, so a client that sends nothing uses nothing."""
 
     def __init__(self, size: int) -> None:
         self._left = size
@@ -94,8 +97,9 @@ class Room:
 
     @contextmanager
     def some(self, sender: str) -> Iterator[Callable[[int], bool]]:
-        """Gives a function that reserves a number of bytes. It returns False if they are not available, or if
-        the sender would exceed its share. All bytes are released at the end."""
+        """Provides a function that reserves a number of bytes for a sender. The function returns False if
+        these bytes are not available or would exceed the sender's share. All bytes are released at the end of
+        the context."""
         taken = 0
 
         def more(length: int) -> bool:
@@ -116,13 +120,12 @@ class Room:
                 del self._taken[sender]
 
     def is_greedy(self, sender: str, length: int) -> bool:
-        """Whether this number of bytes would exceed the sender's share."""
+        """Returns whether LENGTH more bytes would exceed the sender's share."""
         return self._taken.get(sender, 0) + length > self._share
 
 
 class _Together:
-    """Combines calls: one call serves all requests that are waiting when it begins. For example, one sync of
-    the disk serves many requests."""
+    """Runs one call, such as a sync of the disk, for all requests that are waiting when the call begins."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call
@@ -130,7 +133,8 @@ class _Together:
         self._task: asyncio.Task[None] | None = None
 
     async def wait(self) -> None:
-        """Waits for the end of a call that begins after now. Raises the call's exception."""
+        """Waits until a call has ended that began after this function was called. Raises the call's
+        exception."""
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(mine)
         if self._task is None or self._task.done():
@@ -144,7 +148,7 @@ class _Together:
             try:
                 await run_in_threadpool(self._call)
             except Exception as failed:
-                # All exceptions are passed on, because otherwise the waiting requests would wait forever.
+                # Any exception is passed to the waiting requests, because otherwise they would wait forever.
                 error = failed
             for one in served:
                 if not one.done():

@@ -1,6 +1,7 @@
-"""Metrics of the collector at `/metrics`, for Prometheus: its own work, not that of jobs.
+"""Exports metrics about the collector's own work at `/metrics` for Prometheus. They do not include the I/O of
+jobs.
 
-The numbers are updated where the work is done; a scrape only reads them.
+The collector updates most numbers while it works, so a scrape only has to read them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Clock(Protocol):
 
 
 class Metrics:
-    """Metrics of one collector, or of a portal that reads a Prometheus."""
+    """The metrics of one collector, or of a portal that reads its data from a Prometheus server."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class Metrics:
         places: OpenConnections | None = None,
         responder: Responder | None = None,
     ) -> None:
-        """CLOCK: ns since the epoch."""
+        """Registers the metrics. CLOCK returns the time in ns since the epoch."""
         self._access = access
         self._registry = CollectorRegistry()
         self._scraping = threading.Lock()
@@ -71,7 +72,8 @@ class Metrics:
             self._registry.register(_Response(responder))
 
     async def answer(self, request: Request) -> Response:
-        """Answers a scrape. Only operators may see the names and refusals of agents."""
+        """Answers a scrape. The client must be an operator, because the metrics contain the names and
+        refusals of agents."""
         address = request.client.host if request.client else ""
         visitor = self._access.visitor(dict(request.headers), address)
         if visitor is None:
@@ -81,13 +83,13 @@ class Metrics:
         return Response(await to_thread.run_sync(self._scraped), media_type=_TYPE)
 
     def _scraped(self) -> bytes:
-        # One scrape runs at a time, because it reads the store's losses.
+        # Only one scrape runs at a time, because each one queries the losses in the store.
         with self._scraping:
             return generate_latest(self._registry)
 
 
 class _Intake(Source):
-    """Data received from agents, pushed or pulled."""
+    """Metrics of the data received from agents by push or pull."""
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
@@ -123,7 +125,7 @@ class _Intake(Source):
 
 
 class _Connections(Source):
-    """Connections of agents and browsers."""
+    """Metrics of the connections of agents and browsers."""
 
     def __init__(self, places: OpenConnections) -> None:
         self._places = places
@@ -145,7 +147,8 @@ class _Connections(Source):
 
 
 class _Response(Source):
-    """Episodes of servers and their notices; omitted if they can't be read."""
+    """Metrics of the servers' episodes and of the notices about them. They are omitted if they can't be
+    read."""
 
     def __init__(self, responder: Responder) -> None:
         self._responder = responder
@@ -177,7 +180,8 @@ class _Response(Source):
 
 
 class _Store(Source):
-    """Content of the store; omitted if it can't be read."""
+    """Metrics of the store's content. If the store can't be read, only `iodock_store_readable` is exported,
+    with the value 0."""
 
     def __init__(self, store: MonitorStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
@@ -226,6 +230,6 @@ class _Store(Source):
             try:
                 size += path.stat().st_size if path.is_file() else 0
             except OSError:
-                # If the file was replaced in the meantime, it does not count.
+                # The collector has removed the file since the folder was listed.
                 continue
         return size

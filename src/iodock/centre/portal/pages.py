@@ -1,4 +1,4 @@
-"""The portal's pages: their addresses, access rights, and responses to errors."""
+"""Implements the portal's pages with their addresses, access rights and responses to errors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Pages:
-    """All pages of one store."""
+    """The portal's pages of one store."""
 
     def __init__(self, store: MonitorTables, access: Access, site: Site | None = None) -> None:
         self._store, self._access, self._site = store, access, site or Site()
@@ -67,7 +67,8 @@ class Pages:
         self._turns: anyio.CapacityLimiter | None = None
 
     def routes(self) -> list[Route]:
-        """Addresses of pages. The tables of each are also available as `?format=csv|json&table=NAME`."""
+        """Returns the routes of all pages. The tables of a page can be downloaded from its address with
+        `?format=csv|json&table=NAME`."""
         shows = {
             "/now": now,
             "/": file_systems,
@@ -102,8 +103,8 @@ class Pages:
     def _answer(
         self, request: Request, visitor: Visitor, section: str, show: Show, words: tuple[str, ...]
     ) -> Response:
-        """Answers a request for a page. Errors of the visitor or the store never raise, they give an error
-        page."""
+        """Answers a request for a page. If the request is invalid or the store can't be read, returns an
+        error page and raises no exception."""
         asked = Asked(request.url.path, dict(request.query_params), time.time_ns())
         text = language_of(request)
         try:
@@ -120,15 +121,16 @@ class Pages:
         except RequestError as error:
             return self.message(request, 400, visitor, error)
         except AnswerError as error:
-            # Only operators see the reason, because only they can correct it.
+            # The page shows the reason only to operators, because only they can solve the problem.
             return self.message(request, 503, visitor, error if visitor.may_see_all else None)
         except IodockError:
-            # Errors in the collector's files belong in its log, not on the page.
+            # The collector's log has the reason. The page does not show it, because it may contain paths of
+            # the collector's files.
             return self.message(request, 503, visitor)
 
     async def _digest(self, request: Request) -> Response:
-        """Answers a request for a digest. It is meant for programs, so an unauthenticated client gets a line
-        of text and not a login form."""
+        """Answers a request for a digest. Digests are requested by programs, so an unauthenticated client
+        gets a line of text and not a login form."""
         visitor = self._sessions.reader(request)
         if visitor is None:
             return digests.refused(401, language_of(request))
@@ -166,7 +168,7 @@ class Pages:
         }  # fmt: skip
 
     async def _answered(self, request: Request) -> Response:
-        """Processes an operator's decision about a proposed action, which was sent as a form."""
+        """Processes a form with an operator's decision about a proposed action."""
         visitor = self._sessions.visitor(request)
         if visitor is None:
             return self._stranger(request)
@@ -188,7 +190,7 @@ class Pages:
     def message(
         self, request: Request, status: int, visitor: Visitor | None, error: IodockError | None = None
     ) -> Response:
-        """A page that shows an error."""
+        """Returns a page that shows an error."""
         content = rendering.render(
             "message.html", language_of(request), layout="base.html", status=status, error=error, section="",
             asked=Asked(request.url.path, {}, time.time_ns()), **self._frame(request, visitor),
@@ -221,8 +223,8 @@ class Pages:
         return response
 
     async def failed(self, request: Request, error: Exception) -> Response:
-        """Answers requests for unknown addresses, and internal errors, whose details are in the collector's
-        log."""
+        """Answers a request for an unknown address, or a request that caused an internal error. The response
+        has only the status."""
         status = error.status_code if isinstance(error, HTTPException) else 500
         if request.url.path.startswith("/api/"):
             return Response(f"{status}\n", status, media_type="text/plain")
@@ -242,7 +244,7 @@ def _job(request: Request) -> tuple[Show, tuple[str, ...]]:
 
 
 def language_of(request: Request) -> Language:
-    """Returns the language from the address, else from the browser."""
+    """Returns the language given in the address, or else the language that the browser prefers."""
     asked = request.query_params.get("lang", "")
     if asked in LANGUAGES:
         return language_in(asked)
@@ -250,7 +252,8 @@ def language_of(request: Request) -> Language:
 
 
 def accepted(header: str) -> str:
-    """Returns the preferred available language in an Accept-Language header; `en` without a header."""
+    """Returns the available language with the highest weight in an Accept-Language header, or `en` if it
+    contains none."""
     found: list[tuple[float, str]] = []
     for part in header[:1000].split(","):
         name, _, quality = part.strip().partition(";q=")
@@ -274,7 +277,7 @@ def _page_of(content: str, status: int = 200) -> Response:
 
 
 def _download(shown: Shown, name: str, form: str) -> Response:
-    """A table as a file for download. Raises RequestError if the page has no such table."""
+    """Returns a table as a file for download. Raises RequestError if the page has no table NAME."""
     known = {table.name: table for table in shown.tables}
     if name and name not in known:
         raise RequestError(f"table: {name[:60]}", "one of " + ", ".join(known))

@@ -1,4 +1,4 @@
-"""Login names, user ids and groups from this machine's name service."""
+"""Finds login names, user ids and groups with this machine's name service."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iodock.centre.monitor.questions.jobs import Seen
 
 @lru_cache(4096)
 def group(name: str) -> str:
-    """Returns the primary group of a user; empty: not known."""
+    """Returns the name of the primary group of a user, or an empty text if it is not known."""
     try:
         return grp.getgrgid(pwd.getpwnam(login(name)).pw_gid).gr_name
     except (KeyError, ValueError):
@@ -22,8 +22,9 @@ def group(name: str) -> str:
 
 
 def seen_by(visitor: Visitor) -> Seen:
-    """Determines whose rows this visitor may see: rows with the visitor's login name or numeric id. A login
-    name that consists of digits could be another user's id, and is ignored."""
+    """Returns the condition for the rows that a visitor may see. A user may see rows with the user's login
+    name or numeric id. A login name that consists of digits is ignored, because it could be equal to the id
+    of another user."""
     if visitor.may_see_all:
         return Seen()
     plain = () if visitor.user.isdecimal() else (visitor.user,)

@@ -1,7 +1,8 @@
-"""Pulls the agents' samples, instead of waiting for pushes.
+"""Pulls the samples of agents, for sites where agents can't push.
 
-Each request names the data that the collector has stored on the disk; the agent then sends everything else.
-The data is processed like a push. Agents that do not respond, or respond slowly, delay only each other.
+Each request tells an agent which of its data the collector has stored on the disk, and the agent sends the
+rest. The data is processed like that of a push. Agents that respond slowly or not at all have their own limit
+of concurrent requests, so they do not delay the other agents.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Pulling:
 
 
 class _Trouble(Exception):
-    """Reason why a turn failed. WAIT_S: when to retry, if that is known."""
+    """Gives the reason why a turn failed. WAIT_S is the time until a retry in s, or 0 if it is not known."""
 
     def __init__(self, why: str, wait_s: float = 0.0) -> None:
         super().__init__(why)
@@ -67,11 +68,11 @@ class _Trouble(Exception):
 
 
 class _Slow(Exception):
-    """An agent that was good did not respond fast enough."""
+    """Says that an agent that was pulled with the short time limits did not respond in time."""
 
 
 class _Agent:
-    """State of one agent."""
+    """The state of pulling from one agent."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -84,12 +85,12 @@ class _Agent:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the agent failed last or was slow."""
+        """Returns whether the agent's last turn failed or was slow."""
         return self.is_slow or self.failures > 0
 
 
 class Puller:
-    """Pulls all agents in turn, in one event loop."""
+    """Pulls all agents at intervals, in one event loop."""
 
     def __init__(
         self, keeper: Keeper, pulling: Pulling, names: Names, trust: ssl.SSLContext, tell: Tell
@@ -105,7 +106,7 @@ class Puller:
                 group.create_task(self._follow(_Agent(target)))
 
     async def _follow(self, agent: _Agent) -> None:
-        # Start times are random, so that not all agents are pulled at once.
+        # The first turns begin at random times, so that the agents are not all pulled at the same time.
         await asyncio.sleep(random.uniform(0, self._pulling.every_s / 2))
         while True:
             async with self._doubtful if agent.is_doubtful else self._good:
@@ -113,7 +114,7 @@ class Puller:
             await asyncio.sleep(wait)
 
     async def _wait_after_turn(self, agent: _Agent) -> float:
-        """Pulls one agent, and returns the time to wait until its next turn."""
+        """Pulls one agent, and returns the time in s until its next turn."""
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
@@ -124,18 +125,20 @@ class Puller:
         except _Trouble as trouble:
             return self._fail(agent, trouble)
         except NoRoom:
-            # The agent is not to blame, so this does not count as its failure.
+            # The collector lacks memory, so this does not count as a failure of the agent.
             self._note(agent, "there is no memory for the samples at the moment")
             return _NO_ROOM_S * random.uniform(0.5, 1.5)
         except Exception as error:
-            # A bug in iodock must not affect the other agents.
+            # Only a bug in iodock raises another exception. It counts as a failure of this agent, so that the
+            # other agents are still pulled.
             return self._fail(agent, _Trouble(f"a mistake in iodock: {error!r}"))
         agent.failures, agent.is_slow = 0, not has_more and clock() - began > QUICK_S
         self._note(agent, "")
         return 0.0 if has_more else max(0.0, began + self._pulling.every_s - clock())
 
     def _fail(self, agent: _Agent, trouble: _Trouble) -> float:
-        """Counts a failure and returns the time to wait until the next turn."""
+        """Counts a failure of the agent and returns the time in s until its next turn. The time doubles with
+        each failure in sequence."""
         agent.failures += 1
         agent.address = ""
         self._note(agent, str(trouble))
@@ -143,7 +146,7 @@ class Puller:
         return max(trouble.wait_s, min(doubled, LONGEST_WAIT_S) * random.uniform(0.5, 1.0))
 
     def _note(self, agent: _Agent, trouble: str) -> None:
-        """Prints an agent's error, unless it is the same as before."""
+        """Prints an agent's error when it begins or changes, and a line when it is over."""
         if trouble != agent.trouble:
             self._tell(
                 f"note: {agent.target}: {trouble}" if trouble else f"over: {agent.target}: {agent.trouble}"
@@ -151,7 +154,8 @@ class Puller:
         agent.trouble = trouble
 
     async def _turn(self, agent: _Agent) -> bool:
-        """Pulls an agent's responses. Returns whether more data is waiting. Raises _Trouble, _Slow."""
+        """Pulls up to ANSWERS_A_TURN responses of an agent. Returns whether the agent has more data. Raises
+        _Trouble, _Slow."""
         connect_s, answer_s = (CONNECT_S, ANSWER_S) if agent.is_doubtful else (QUICK_S, QUICK_S)
         try:
             asking = await self._begin(agent, connect_s)
@@ -166,7 +170,8 @@ class Puller:
         except (AnswerError, RequestError, OSError) as error:
             raise _Trouble(_told(error)) from error
         except StoreError:
-            # The agent's line does not repeat the reason, which is in the collector's own log.
+            # The message about the agent does not contain the reason, because the collector reports errors of
+            # its store itself.
             raise _Trouble("the samples can't be stored at the moment") from None
         finally:
             asking.end()
@@ -218,7 +223,8 @@ class Puller:
             raise _Trouble(taken.why, taken.wait_s)
         if taken.spool and taken.spool != pull.spool:
             raise _Trouble("batches of another spool than the agent reports")
-        # A batch with a wrong machine name is not reported as refused, because the agent would discard it.
+        # An agent discards a batch that is reported as refused. A batch with a wrong machine name is not
+        # reported, because it may be accepted later.
         is_refused = bool(taken.refused) and not taken.is_name_refused
         kept = taken.kept if taken.spool else before
         agent.known = Known(pull.spool, kept, taken.full and bool(taken.spool), is_refused)
@@ -236,9 +242,10 @@ def _told(error: Exception) -> str:
 
 @contextlib.contextmanager
 def pulling(collector: Collector, wanted: Pulling, limits: AgentLimits, tell: Tell) -> Iterator[None]:
-    """Pulls in a separate thread while the context is open, so that neither pages nor pushes wait for agents.
-    Raises RequestError if a file can't be used."""
-    # An unusable token is reported once at the start, instead of for each agent.
+    """Pulls the agents in a separate thread while the context is open, so that neither pages nor pushes wait
+    for agents. Raises RequestError if a file with credentials can't be used."""
+    # The token is read once before the start. If it is unusable, one error is raised instead of one message
+    # for each agent.
     wanted.shown.bearer()
     trust = wanted.shown.trust()
     _allow_connections(len(wanted.targets))
@@ -247,7 +254,7 @@ def pulling(collector: Collector, wanted: Pulling, limits: AgentLimits, tell: Te
     names = Names(wanted.targets, lambda machine: collector.store.catalogue.spools.get(machine, ()))
 
     def tell_if_heard(line: str) -> None:
-        # If standard error is closed, pulling continues without messages.
+        # If the message can't be printed, for example because standard error is closed, pulling continues.
         with contextlib.suppress(Exception):
             tell(line)
 
@@ -258,7 +265,7 @@ def pulling(collector: Collector, wanted: Pulling, limits: AgentLimits, tell: Te
         ended = loop.create_task(end.wait())
         await asyncio.wait((work, ended), return_when=asyncio.FIRST_COMPLETED)
         if work.done():
-            # Only a bug in iodock can end the pulling.
+            # `Puller.run` ends only because of a bug in iodock.
             tell_if_heard(f"error: pulling has ended: {work.exception()!r}")
         for task in (work, ended):
             task.cancel()
@@ -277,14 +284,14 @@ def pulling(collector: Collector, wanted: Pulling, limits: AgentLimits, tell: Te
     try:
         yield
     finally:
-        # If pulling has ended, its loop is already closed.
+        # If pulling has ended by itself, its event loop is closed and the call raises RuntimeError.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(end.set)
         thread.join(ANSWER_S)
 
 
 def _allow_connections(count: int) -> None:
-    """Raises the limit of open files if there are many agents."""
+    """Raises this process's limit of open files if it is too low for this number of agents."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < count + 1024 and (soft < hard or hard == resource.RLIM_INFINITY):
         wanted = count + 1024

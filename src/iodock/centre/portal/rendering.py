@@ -39,7 +39,7 @@ _LONGEST = {"job": 48, "title": 40, "sentence": 1000}
 
 @cache
 def static_files() -> dict[str, tuple[bytes, str]]:
-    """Reads the static files: name, content and content type."""
+    """Reads the static files and returns their content and content type by name."""
     return {
         path.name: (path.read_bytes(), KINDS[path.suffix])
         for path in sorted(_STATIC.iterdir()) if path.suffix in KINDS
@@ -48,7 +48,8 @@ def static_files() -> dict[str, tuple[bytes, str]]:
 
 @cache
 def static_address(name: str) -> str:
-    """Address of a static file. It contains a hash of the content, so that a browser may cache the file."""
+    """Returns the address of a static file. It contains a hash of the content, so a browser may cache the
+    file forever."""
     return f"/static/{name}?{hashlib.sha256(static_files()[name][0]).hexdigest()[:12]}"
 
 
@@ -58,8 +59,8 @@ def _environment() -> Environment:
         loader=PackageLoader("iodock.centre.portal"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    # Every text of a template passes through this function. It makes direction marks and invisible characters
-    # in names visible.
+    # Jinja passes every value in a template through this function, which makes direction marks and invisible
+    # characters in names visible.
     made.finalize = _finalized
     made.globals.update(
         static=static_address, cell=cell, moment=numbers.moment, zone=numbers.zone, amount=numbers.amount,
@@ -70,12 +71,13 @@ def _environment() -> Environment:
 
 
 def _finalized(value: object) -> object:
-    """Makes a text safe. Line breaks are kept, because templates have them, too."""
+    """Makes invisible characters of a text visible, except line breaks, which texts of templates contain,
+    too. Markup and other values are not changed."""
     return value if isinstance(value, Markup) or not isinstance(value, str) else visible_lines(value)
 
 
 def render(template: str, text: Language, **values: object) -> str:
-    """Renders one page, or a part of it."""
+    """Renders a template with these values, for a whole page or a part of one."""
     return (
         _environment()
         .get_template(template)
@@ -84,7 +86,7 @@ def render(template: str, text: Language, **values: object) -> str:
 
 
 def cell(column: Column, row: Row) -> str:
-    """Formats a value; `≥` precedes a lower bound."""
+    """Formats the value of a row in a column. A value that is a lower bound is preceded by `≥`."""
     value = row.get(column.key)
     if value is None or value == "":
         return ""

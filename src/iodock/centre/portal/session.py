@@ -1,7 +1,9 @@
-"""Identifies visitors: like agents by token or proxy, and browsers by a session cookie.
+"""Identifies visitors of the portal by a token, by the user's name that a proxy sends, or by a session cookie
+of the browser.
 
-A session is a random number that only its browser has. The portal keeps a hash of it in memory. The session
-ends after half a day, at logout, when the collector restarts, and when the token that began it is revoked.
+A session is identified by a random number in a cookie. Only the browser has this number; the portal keeps a
+hash of it in memory. A session ends after 12 hours, at logout, when the collector restarts, or when the token
+with which the visitor logged in is revoked.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ class _Session:
 
 
 class Sessions:
-    """Sessions of one portal. May be used from any thread."""
+    """The sessions of one portal. The methods may be called from any thread."""
 
     def __init__(self, access: Access, clock: Callable[[], float] = time.monotonic) -> None:
         self._access, self._clock = access, clock
@@ -45,7 +47,7 @@ class Sessions:
         """Sessions by the SHA-256 of their cookie, the oldest first."""
 
     def visitor(self, request: Request) -> Visitor | None:
-        """Returns the visitor of a request; None: without access to pages."""
+        """Returns the visitor who sent a request, or None if the visitor has no access to pages."""
         headers = dict(request.headers)
         cookie = "" if "authorization" in headers else _cookie(headers.get("cookie", ""))
         found = self._of_cookie(cookie) if cookie else None
@@ -53,8 +55,9 @@ class Sessions:
         return None if found is None or found.role in _NO_PAGES else found
 
     def reader(self, request: Request) -> Visitor | None:
-        """Returns the visitor of a request for digests. A token for digests gives access to the digests of
-        all users; other visitors are as in `visitor`. None: unknown."""
+        """Returns the visitor who sent a request for a digest, or None for an unknown one. A client with a
+        token for digests is treated as an operator, because it may read the digests of all users. Other
+        visitors are identified by `visitor`."""
         found = self._access.visitor(dict(request.headers), request.client.host if request.client else "")
         if found is not None and found.role is Role.DIGEST:
             return Visitor(Role.OPERATOR, name=found.name)
@@ -72,25 +75,25 @@ class Sessions:
             return visitor
 
     def is_in_one(self, request: Request) -> bool:
-        """Whether the visitor logged in with a form."""
+        """Returns whether the request has the cookie of a valid session."""
         cookie = _cookie(request.headers.get("cookie", ""))
         return bool(cookie) and self._of_cookie(cookie) is not None
 
     def form_token(self, request: Request, visitor: Visitor) -> str:
-        """Returns the token that a form must contain to change something. Only this visitor's pages have it,
-        so no other site's page can submit the form in the visitor's name. It is valid until the session ends
-        or the collector restarts."""
+        """Returns the token that a form must contain if it changes something. Only pages of this visitor
+        contain the token, so a page of another site can't submit a form in the visitor's name. The token is
+        valid until the session ends or the collector restarts."""
         who = (_cookie(request.headers.get("cookie", "")), visitor.role.value, visitor.user, visitor.name)
         return hmac.new(self._key, "\0".join(who).encode(), "sha256").hexdigest()
 
     def is_own_form(self, request: Request, visitor: Visitor, fields: dict[str, str]) -> bool:
-        """Whether the form came from one of this visitor's pages."""
+        """Returns whether the form came from one of this visitor's pages."""
         given = fields.get("form", "").encode()
         return hmac.compare_digest(given, self.form_token(request, visitor).encode())
 
     def begin(self, response: Response, token: str, request: Request) -> bool:
-        """Gives the browser a new session, in a cookie that scripts and other sites can't read. False: the
-        token gives no access to pages."""
+        """Begins a session and adds its cookie, which scripts and other sites can't read, to RESPONSE.
+        Returns False if TOKEN gives no access to pages."""
         found = self._access.visitor({"authorization": f"Bearer {token}"}, "")
         if found is None or found.role in _NO_PAGES:
             return False
@@ -107,7 +110,8 @@ class Sessions:
         return True
 
     def end(self, response: Response, request: Request) -> None:
-        """Logs the visitor out: the cookie and all copies of it become invalid."""
+        """Ends the session, so that the cookie and all copies of it become invalid, and deletes the cookie in
+        the browser."""
         with self._lock:
             self._sessions.pop(digest(_cookie(request.headers.get("cookie", ""))), None)
         response.delete_cookie(COOKIE, httponly=True, samesite="strict", path="/")
@@ -122,14 +126,15 @@ def _cookie(text: str) -> str:
 
 
 async def token_in_form(request: Request) -> str | None:
-    """Reads the token in a submitted form; None: the form is too long, or from another site's page."""
+    """Reads the token in a submitted form. Returns None if the form is too long or comes from a page of
+    another site."""
     fields = await form(request)
     return None if fields is None else fields.get("token", "").strip()
 
 
 async def form(request: Request) -> dict[str, str] | None:
-    """Reads the first value of each field of a submitted form; None: the form is too long, or from another
-    site's page."""
+    """Reads the first value of each field of a submitted form. Returns None if the form is too long or comes
+    from a page of another site."""
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
         return None

@@ -1,4 +1,4 @@
-"""Tables of a page: one declaration for HTML, CSV and JSON."""
+"""Declares the tables of a page. The same declaration is used for HTML, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _TEXTS = ("text", "name", "title", "job", "machine", "user", "time", "severity",
 
 @dataclass(frozen=True)
 class Column:
-    """One column. `kind`: text, sentence (a long one), name, title (a name of which only the beginning is
-    shown), job, machine, user, time, severity, plain (only in files for download), or a number: integer,
-    number, bytes, bytes_rate, rate, share (1 is all), seconds, short_seconds."""
+    """One column of a table. `kind` says what its values are and how they are formatted. It is text, sentence
+    (a long text), name, title (a name of which only the beginning is shown), job, machine, user, time,
+    severity, plain (shown only in files for download), or for numbers integer, number, bytes, bytes_rate,
+    rate, share (from 0 to 1), seconds or short_seconds."""
 
     key: str
     title: str
@@ -33,8 +34,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table. Its rows have a value for every column's key, `exact` if sums may be lower bounds, and `link`
-    and `full` (the whole text of a job's id) if a name is a link."""
+    """One table. Each row maps every column's key to a value. A row also has `exact` if its sums may be lower
+    bounds. If a name in the row is a link, the row has `link` (its address) and `full` (the whole id of the
+    job)."""
 
     name: str
     """Name of the table in addresses."""
@@ -55,7 +57,8 @@ class Table:
 
     @property
     def shown(self) -> list[Column]:
-        """Columns that have a value in some row. Files for download have all columns."""
+        """Returns the first column and the columns that have a value in at least one row. Only these are
+        shown on the page, while files for download have all columns."""
         first, *others = self.columns
         filled = (
             column
@@ -69,8 +72,8 @@ class Table:
 
 
 def as_csv(table: Table) -> str:
-    """Formats a table as CSV with plain numbers: bytes, counts, seconds, ns since the epoch. Text that a
-    spreadsheet would take for a formula gets an apostrophe."""
+    """Formats a table as CSV with plain numbers without prefixes (bytes, counts, seconds, ns since the
+    epoch). An apostrophe is put in front of a text that a spreadsheet would take for a formula."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.fields())
@@ -80,7 +83,8 @@ def as_csv(table: Table) -> str:
 
 
 def as_json(table: Table, begin: int, end: int) -> str:
-    """Formats a table as JSON: the span in ns since the epoch, and rows with the keys of the CSV."""
+    """Formats a table as JSON with its span from BEGIN to END (ns since the epoch). Rows have the same keys
+    as the CSV."""
     rows = [{key: _plain(row.get(key)) for key in table.fields()} for row in table.rows]
     return json.dumps(
         {"table": table.name, "begin_ts": begin, "end_ts": end, "rows": rows}, ensure_ascii=False
@@ -88,7 +92,7 @@ def as_json(table: Table, begin: int, end: int) -> str:
 
 
 def total(values: Iterable[object]) -> float | None:
-    """Sums values; None if none of them is known."""
+    """Returns the sum of the known values, or None if no value is known."""
     known = [value for value in values if isinstance(value, (int, float))]
     return float(sum(known)) if known else None
 
@@ -102,7 +106,8 @@ def _field(value: object) -> object:
 
 
 def _plain(value: object) -> object:
-    """Converts a number to an integer if it is one, as sums of shares usually are."""
+    """Rounds a floating-point number to six decimals, and converts it to an integer if it is whole. The
+    queries sum shares of counts, so their results are floating-point numbers that are usually whole."""
     if isinstance(value, float):
         rounded = round(value, 6)
         return int(rounded) if rounded.is_integer() else rounded

@@ -1,5 +1,5 @@
-"""Sends queries to a portal as one of its visitors. Only the standard library's HTTP is imported, because a
-command at the end of a job must start quickly."""
+"""Sends requests to a portal for commands of iodock. It uses only the HTTP module of the standard library,
+because a command that runs at the end of every job must start quickly."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Portal:
-    """A portal that is queried. TOKEN: a file with a token, read for each request. AUTHORITY: certificates
-    (PEM) to trust, instead of the system's. PATIENCE_S: time limit for one response."""
+    """A portal to which requests are sent. TOKEN is a file with a token, which is read for each request.
+    AUTHORITY is a file with certificates (PEM) that are trusted instead of the system's. PATIENCE_S is the
+    time limit for one response in s."""
 
     def __init__(
         self, url: str, token: str | None = None, authority: str | None = None, patience_s: float = 10.0
@@ -31,9 +32,10 @@ class Portal:
         self.url, self.token, self.authority, self.patience_s = url, token, authority, patience_s
 
     def get(self, path: str, values: dict[str, str]) -> tuple[int, bytes]:
-        """Returns status and content of a response. Neither redirects nor the environment's proxies are
-        followed, because they would receive the token. Raises RequestError if the address is invalid or there
-        is no token, AnswerError if there is no response."""
+        """Requests PATH with the parameters VALUES and returns the status and content of the response.
+        Redirects and the proxies in environment variables are ignored, because they would receive the token.
+        Raises RequestError if the address or the token is invalid, and AnswerError if there is no
+        response."""
         host, port, is_secure = self._place()
         ends = time.monotonic() + self.patience_s
         headers = {"Authorization": f"Bearer {_secret(self.token)}"} if self.token else {}
@@ -47,8 +49,8 @@ class Portal:
             finally:
                 connection.close()
         except TimeoutError:
-            # The import is here and not at the top, because it is rarely needed and a digest is fetched at
-            # the end of every job.
+            # The import is here and not at the top, because it is rarely needed and would delay the start of
+            # a command that runs at the end of every job.
             from iodock.shared.units import number_text
 
             raise AnswerError(
@@ -89,8 +91,8 @@ class Portal:
 
 
 def _content(answer: http.client.HTTPResponse, ends: float) -> bytes:
-    """The connection's time limit applies to each piece, so a slow response could exceed it in total. The
-    whole response is limited here."""
+    """Reads a response until the time ENDS. The time limit of the connection applies only to each single
+    read, so a response that arrives slowly could take longer in total."""
     content = bytearray()
     while piece := answer.read1(_PIECE):
         content += piece

@@ -1,7 +1,8 @@
-"""Rows of a monitor store from a Prometheus that scrapes the agents: `PrometheusStore`.
+"""Computes the rows of a monitor store from a Prometheus server that scrapes the agents. The class is
+`PrometheusStore`.
 
-`address` and `client` send queries, `selection` chooses the series, `series` interprets them, and `growth`
-turns them into rows."""
+The modules `address` and `client` send queries, `selection` chooses the series, `series` interprets their
+labels, and `growth` computes rows from their samples."""
 
 from iodock.centre.prometheus.address import Address, Credentials, is_address, parsed
 from iodock.centre.prometheus.client import Client

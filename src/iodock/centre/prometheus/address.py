@@ -1,4 +1,4 @@
-"""Address and credentials of a Prometheus."""
+"""Parses the address of a Prometheus server and reads the credentials for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _FORM = "prometheus://HOST:PORT/PREFIX or prometheus+https://HOST:PORT/PREFIX"
 
 @dataclass(frozen=True)
 class Address:
-    """`prefix`: path before `/api/v1`; empty, or begins with a slash."""
+    """The address of a Prometheus server. `prefix` is the path before `/api/v1`, which is empty or begins
+    with a slash."""
 
     host: str
     port: int
@@ -33,7 +34,8 @@ class Address:
 
     @property
     def is_private(self) -> bool:
-        """Whether the connection can't be intercepted: it is encrypted, or stays on this machine."""
+        """Returns whether other machines can't read the connection, because it is encrypted or stays on this
+        machine."""
         try:
             return self.is_secure or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -41,7 +43,7 @@ class Address:
 
 
 def is_address(store: str) -> bool:
-    """Whether the text is the address of a Prometheus rather than a folder."""
+    """Returns whether the text is the address of a Prometheus rather than a folder."""
     return store.partition("://")[0] in _PORTS
 
 
@@ -53,7 +55,7 @@ def parsed(text: str) -> Address:
     except ValueError as error:
         raise RequestError(f"--store {text}: {error}", _FORM) from error
     if parts.username or parts.password:
-        # The address is not quoted, because it may contain a password.
+        # The message does not quote the address, because it may contain a password.
         raise RequestError(
             "--store has a user or password in it, which all users of this machine can see",
             "--store-user NAME --store-password FILE",
@@ -68,7 +70,8 @@ def parsed(text: str) -> Address:
 
 @dataclass(frozen=True)
 class Credentials:
-    """Files with credentials. They are read for each request, so that renewing them needs no restart."""
+    """The files with credentials for a Prometheus server. They are read again for each request, so new
+    credentials apply without a restart."""
 
     token: Path | None = None
     """File with a bearer token."""
@@ -95,7 +98,8 @@ class Credentials:
             self.trust()
 
     def headers(self) -> dict[str, str]:
-        """Headers of a request. Raises RequestError if a file can't be read, or if others may read it."""
+        """Returns the headers of a request that contain the credentials. Raises RequestError if a file can't
+        be read, or if other users may read it."""
         if self.token:
             return {"Authorization": f"Bearer {_secret(self.token)}"}
         if self.password:
@@ -104,7 +108,7 @@ class Credentials:
         return {}
 
     def trust(self) -> ssl.SSLContext:
-        """TLS settings with the trusted certificates. Raises RequestError."""
+        """Returns the TLS settings with the trusted certificates. Raises RequestError."""
         try:
             return ssl.create_default_context(cafile=str(self.authority) if self.authority else None)
         except (OSError, ssl.SSLError) as error:

@@ -1,4 +1,5 @@
-"""Responses of Prometheus (JSON) as tables, in SQL: Python does nothing per sample."""
+"""Converts responses of Prometheus (JSON) to tables in SQL. Samples are not processed in Python, because they
+are many."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ TABLES = """
     CREATE TEMP VIEW samples AS SELECT DISTINCT * FROM every_sample;
     CREATE TEMP VIEW readings AS SELECT DISTINCT * FROM every_reading;
 """
-# The last step is incomplete and ends after the present time, so it gets the present time.
+# The last step is incomplete and would end after the present time, so its time is set to the present time.
 _EACH = """
     SELECT series, part, sample[2] AS value,
         least(round(sample[1] * 1000)::BIGINT * 1000000, {{latest}}) AS ts
@@ -68,8 +69,8 @@ _SORTED = f"""
 
 
 def sorted_until(latest: int = _MOST) -> str:
-    """SQL that loads `answer` into the tables. Times later than LATEST (ns since the epoch) are set to
-    LATEST."""
+    """Returns SQL that loads `answer` into the tables. Times later than LATEST (ns since the epoch) are set
+    to LATEST."""
     return _SORTED.format(latest=latest)
 
 

@@ -1,4 +1,5 @@
-"""Queries to a Prometheus: https://prometheus.io/docs/prometheus/latest/querying/api/."""
+"""Sends queries to a Prometheus server. The interface is described at
+https://prometheus.io/docs/prometheus/latest/querying/api/."""
 
 from __future__ import annotations
 
@@ -30,12 +31,13 @@ _TOO_MUCH = (
 
 
 class TooMuch(Exception):
-    """The response is too long for us or for the server, so a shorter period must be requested."""
+    """Says that the response would be longer than this client or the server allows. The caller must request a
+    shorter period."""
 
 
 @dataclass(frozen=True)
 class Client:
-    """Queries a Prometheus, or a compatible server."""
+    """Sends queries to a Prometheus server or a compatible one."""
 
     address: Address
     credentials: Credentials = field(default_factory=Credentials)
@@ -43,15 +45,16 @@ class Client:
     longest_bytes: int = LONGEST_BYTES
 
     def readings(self, selector: str, begin: int, end: int) -> bytes:
-        """Returns the response (JSON) with everything that was scraped from BEGIN to END, ns since the epoch.
-        Raises TooMuch, AnswerError, RequestError."""
-        # A period includes both of its ends, so adjacent periods must not share one: ends are rounded to
-        # whole seconds.
+        """Returns the response (JSON) with all samples of the selected series from BEGIN to END, ns since the
+        epoch. Raises TooMuch, AnswerError, RequestError."""
+        # The interface takes whole seconds, so the ends are rounded outwards. Adjacent periods may therefore
+        # return the same sample twice; duplicates are removed later.
         last, length = -(-end // SECOND), -(-(end - begin) // SECOND) + 1
         return self._asked("query", {"query": f"{selector}[{length}s]", "time": str(last)})
 
     def steps(self, expression: str, begin: int, end: int, step: int) -> bytes:
-        """Evaluates an expression at BEGIN and at every STEP until END."""
+        """Evaluates an expression at BEGIN and then every STEP ns until END, and returns the response (JSON).
+        Raises TooMuch, AnswerError, RequestError."""
         times = {"start": begin, "end": end, "step": step}
         form = {name: str(value // SECOND) for name, value in times.items()}
         return self._asked("query_range", {"query": expression, **form})
@@ -76,8 +79,8 @@ class Client:
         return body
 
     def _post(self, path: str, form: dict[str, str]) -> tuple[int, bytes]:
-        """Returns status and body of a response. Neither redirects nor the environment's proxies are
-        followed, because they would receive the credentials."""
+        """Sends a request and returns the status and body of the response. Redirects and the proxies in
+        environment variables are ignored, because they would receive the credentials."""
         ends = time.monotonic() + self.patience_s
         headers = {
             "Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json",
@@ -91,8 +94,8 @@ class Client:
                 body += piece
                 if len(body) > self.longest_bytes:
                     raise TooMuch
-                # The connection's time limit applies to each piece, so a slow response could exceed it in
-                # total. The whole response is limited here.
+                # The time limit of the connection applies only to each single read, so a response that
+                # arrives slowly could take longer in total. This check limits the whole response.
                 if time.monotonic() > ends:
                     raise TimeoutError
             if answer.length:
@@ -124,7 +127,7 @@ class Client:
 
 
 def _error(body: bytes) -> str:
-    """Returns the error message in a response as one short line."""
+    """Returns the error message in a response as one line of at most 200 characters."""
     try:
         found = from_json(body)
         text = f"{found['errorType']}: {found['error']}"

@@ -1,4 +1,4 @@
-"""Builds one answer: fetches series, interprets them, and makes rows."""
+"""Fetches the series for one query from Prometheus, interprets them, and computes the rows of a table."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ _SHORTEST = 10 * SECOND
 
 
 class Fetch:
-    """Builds the rows of one table for one query. The tables are those of a separate connection."""
+    """Computes the rows of one table for one query. It uses temporary tables in a DuckDB connection of its
+    own."""
 
     def __init__(
         self, client: Client, connection: duckdb.DuckDBPyConnection, begin: int, end: int, step: int
     ) -> None:
-        """STEP: length of a step, ns; 0 for readings as they were scraped."""
+        """STEP is the length of a step in ns, or 0 if every scraped reading is needed."""
         self._client, self._connection, self._step = client, connection, step
-        # Earlier data is needed to see which entries are new: a server removes an entry that was idle for
-        # IDLE.
+        # Data from before the period shows which entries are new. A server removes an entry only after it was
+        # idle for IDLE, so no earlier data is needed.
         self._begin = begin - growth.IDLE - 2 * step
         self._end = end
         self._series = Series()
@@ -42,8 +43,8 @@ class Fetch:
         connection.execute(answers.TABLES)
 
     def rows(self, table: str, need: Need) -> pa.Table:
-        """Rows of `job_io`, `targets` or `losses`; there are no events and no names of jobs. Raises
-        AnswerError, RequestError."""
+        """Returns the rows of a table. `events` and `job_names` are empty, because Prometheus does not have
+        them. Raises AnswerError, RequestError."""
         if table in ("events", "job_names"):
             return self._made(nothing(table))
         if table == "losses":
@@ -57,7 +58,7 @@ class Fetch:
         return self._made(growth.targets(self._step))
 
     def _presence(self, table: str, need: Need) -> pa.Table:
-        """Rows without counts, one for every reading of a source or of a machine as it was scraped."""
+        """Returns rows without counts, one for each scraped reading of a source or machine."""
         self._step, self._latest = 0, ()
         if table == "job_io":
             self._take(selection.of_places(need))
@@ -66,8 +67,8 @@ class Fetch:
         return self._made(f"SELECT * FROM ({nothing(table)}) UNION ALL BY NAME {answers.HOSTS}")
 
     def _losses(self) -> pa.Table:
-        """Rows of losses, with the maximum of each hour: a loss is reported at every reading, so Prometheus
-        does not have the time of its occurrence."""
+        """Returns rows of losses, one for each hour. The agent reports a loss again with every reading, so
+        Prometheus does not have the time at which the loss occurred."""
         for name, function, selector in selection.LOSSES:
             self._take_levels(selector, _HOUR, function, name)
         return self._made(f"SELECT * FROM ({nothing('losses')}) UNION ALL BY NAME {answers.LOSSES}")
@@ -94,7 +95,8 @@ class Fetch:
     def _answers(
         self, selector: str, begin: int, end: int, step: int, function: str = "last_over_time"
     ) -> Iterator[bytes]:
-        """Sends a query, and splits its time into shorter periods while the responses are too long."""
+        """Sends a query and yields the responses. If a response would be too long, the period is halved and
+        each half is queried."""
         whole = step or SECOND
         begin, end = begin // whole * whole, -(-end // whole) * whole
         answer = self._asked(selector, begin, end, step, function)
@@ -108,12 +110,12 @@ class Fetch:
         yield from self._answers(selector, half + step, end, step, function)
 
     def _asked(self, selector: str, begin: int, end: int, step: int, function: str) -> bytes | None:
-        """Sends one query; None: its response would be too long."""
+        """Sends one query and returns the response, or None if it would be too long."""
         try:
             if not step:
                 return self._client.readings(selector, begin, end)
-            # An entry that ended within a step must be reported at the step's end, so the last value in the
-            # step is taken.
+            # The function, usually last_over_time, returns the last value within each step. Without it, an
+            # entry that ended in the middle of a step would be missing at the step's end.
             return self._client.steps(f"{function}({selector}[{step // SECOND}s])", begin, end, step)
         except TooMuch:
             return None
@@ -125,7 +127,7 @@ class Fetch:
         )
 
     def _open(self, answer: bytes) -> None:
-        """Loads a response into the table `answer`."""
+        """Loads a response into the table `answer`. Raises AnswerError if it is not a valid response."""
         try:
             self._connection.execute(answers.OPENED, [answer.decode()])
             head = self._connection.execute(answers.HEAD).fetchall()
@@ -154,7 +156,8 @@ class Fetch:
         )
 
     def _number(self) -> None:
-        """Interprets the series of `answer` and writes `numbered`."""
+        """Interprets the labels of the series in `answer` and registers the result as the table
+        `numbered`."""
         found = self._connection.execute("SELECT number, labels FROM answer").fetchall()
         rows = [row for number, text in found if (row := self._numbered(number, _labels(text)))]
         if len(self._series.counters) > MOST_SERIES:
@@ -173,7 +176,7 @@ def _labels(text: str) -> dict[str, str]:
 
 
 def _part(kind: Kind) -> str:
-    """Returns the meaning of a series' values, see answers.NUMBERED."""
+    """Returns what the values of a series mean, as a value of the column `part` in answers.NUMBERED."""
     if kind.quantity == "owners":
         return "others"
     if kind.is_created:

@@ -1,13 +1,13 @@
-"""Growth of counters between readings, in SQL: the rules of crates/iodock-samples/src/growth.rs and
-crates/iodock-monitor/src/falling.rs, applied to the data of Prometheus.
+"""Computes the growth of counters between readings in SQL. It applies the rules of
+crates/iodock-samples/src/growth.rs and crates/iodock-monitor/src/falling.rs to data of Prometheus.
 
-Prometheus does not say when a counter changed last; this is derived from the previous readings. And it has
-only the owners that the agent lists: an owner that was not listed before may be new, or may have been among
-the others.
+Prometheus does not store when a counter last changed, so this is derived from the previous readings. An agent
+lists only the owners with most I/O and reports the sum of all others. An owner that was not listed before may
+be new, or may have been part of this sum.
 
-Tables: `readings` (place, ts, others: number of owners not listed), `entries`, `counters` and `falling` (see
-series.py), `samples` (series, ts, value), `starts` (series, ts from which it applies, start). Times in ns,
-values in the units of the store."""
+The queries read the tables `readings` (place, ts, others: number of owners that are not listed), `entries`,
+`counters` and `falling` (see series.py), `samples` (series, ts, value) and `starts` (series, ts from which
+the start applies, start). Times are in ns, and values in the units of the store."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ _VALUES = """
     WHERE c.quantity <> 'level'
     WINDOW w AS (PARTITION BY s.series ORDER BY s.ts)
 """
-# One row for each reading of an entry. The entry was active when its counters changed.
+# This query has one row for each reading of an entry, with the times of the readings before and after it and
+# the last times at which a counter of the entry changed.
 _PRESENT = """
     SELECT *, lag(ts) OVER w AS last_present, lag(start) OVER w AS last_start,
         lead(ts) OVER w AS next_present,
@@ -66,9 +67,9 @@ _COMPARED = f"""
 
 
 def _grown(step: int) -> str:
-    """SQL for the growth of counters: entry, begin_ts, end_ts, operation, quantity, bucket, growth, exact,
-    moved (the part that was in the sum of the others before). STEP: largest age of a reading at its time,
-    ns."""
+    """Returns SQL for the growth of counters between readings. Its columns are entry, begin_ts, end_ts,
+    operation, quantity, bucket, growth, exact and moved (the part of the growth that was in the sum of the
+    others before). STEP is the largest age of a reading at its time in ns."""
     same, other = (
         "entry_start = last_start",
         "entry_start <> last_start",
@@ -91,15 +92,15 @@ def _grown(step: int) -> str:
     """
 
 
-# Entries that are missing in the next reading. Either the server removed them, or they are now counted among
-# the others.
+# This query has the entries that are missing in the next reading. Either the server removed them, or the
+# agent now counts them in the sum of the others.
 _ENDED = """
     SELECT entry, place, ts, after_ts, coalesce(after_others, 0) > 0 AS is_among_others, change
     FROM present WHERE after_ts IS NOT NULL AND next_present IS DISTINCT FROM after_ts
 """
-# Growth of the sum of all owners that are not listed: the difference, plus the values of owners that left the
-# sum, minus the values of those that joined it. Owners that the server removed appear nowhere, so the result
-# is a lower bound.
+# This query computes the growth of the sum of all owners that are not listed. It is the difference of two
+# sums, plus the values of owners that left the sum, minus the values of owners that joined it. Values of
+# owners that the server removed are not known, so the result is a lower bound.
 _OF_OTHERS = """
     SELECT e.entry, d.* EXCLUDE (place, source) FROM (
         SELECT place, source, begin_ts, end_ts, operation, quantity, NULL::BIGINT AS bucket,
@@ -116,8 +117,8 @@ _OF_OTHERS = """
         ) GROUP BY ALL
     ) d JOIN entries e ON e.place = d.place AND e.is_others
 """
-# The losses of some owners are subtracted from the gains of others. The reason: a process that waits for a
-# child takes over the child's counts.
+# In some sources the counters of an owner can decrease, because a process that waits for a child takes over
+# the child's counts. The decreases of some owners are therefore subtracted from the increases of the others.
 _FALLING = """
     SELECT entry, begin_ts, end_ts, operation, quantity, NULL::BIGINT AS bucket,
         (gain * greatest(gained - lost, 0) / gained)::BIGINT AS growth, false AS exact
@@ -138,7 +139,7 @@ _FALLING = """
 
 
 def _growths(step: int) -> str:
-    """SQL clause WITH that defines all of the above. A SELECT must follow."""
+    """Returns an SQL clause WITH that defines the queries of this module. A SELECT must follow it."""
     return f"""
         WITH reading AS MATERIALIZED ({_READINGS}), valued AS MATERIALIZED ({_VALUES}),
             present AS MATERIALIZED ({_PRESENT}), compared AS ({_COMPARED}),
@@ -147,16 +148,16 @@ def _growths(step: int) -> str:
 
 
 def _begun(step: int) -> str:
-    """SQL for entries in the first reading. Whether they were active in the first step is not known, so their
-    growth is 0 and not exact. Without steps there are no such rows, because the first scraped reading says
-    nothing about any period."""
+    """Returns SQL for a row of each entry in the first reading. It is not known whether the entry moved
+    anything in the step before, so its growth is 0 and not exact. If STEP is 0, there are no such rows,
+    because no period ends at the first scraped reading."""
     where = "before_ts IS NULL AND NOT is_nobodys" if step else "false"
     return f"SELECT DISTINCT entry, ts - {step}, ts, '', '', 0, false FROM valued WHERE {where}"
 
 
 def job_io(step: int, columns: tuple[str, ...]) -> str:
-    """SQL for the rows of `job_io`, as described in docs/explanation/monitor-store.md. COLUMNS: those that
-    are computed; others are 0."""
+    """Returns SQL for the rows of `job_io`, which docs/explanation/monitor-store.md describes. Only the
+    columns COLUMNS are computed; the others are 0."""
     sums = ", ".join(f'{_column(name)} AS "{name}"' for name in columns)
     return f"""
         {_growths(step)}, parts AS (
@@ -201,7 +202,7 @@ def _bounded(value: str) -> str:
 
 
 def targets(step: int) -> str:
-    """SQL for the rows of `targets`."""
+    """Returns SQL for the rows of `targets`."""
     endings = " ".join(f"WHEN '{kind}' THEN {_ending(kind)}" for kind in QUANTITIES)
     units = " ".join(f"WHEN '{kind}' THEN '{unit}'" for kind, (unit, _) in QUANTITIES.items() if unit)
     metric, unit = f"operation || CASE quantity {endings} ELSE '' END", f"CASE quantity {units} END"
@@ -220,8 +221,8 @@ def targets(step: int) -> str:
 
 
 def _ending(quantity: str) -> str:
-    """The text that follows the operation's name in a metric (`Quantity::metric_name` in
-    crates/iodock-samples)."""
+    """Returns SQL for the ending that is added to an operation to form the name of its metric, as by
+    `Quantity::metric_name` in crates/iodock-samples."""
     ending = QUANTITIES[quantity][1]
     if quantity == "operations":
         return "CASE WHEN operation LIKE '%\\_bytes' ESCAPE '\\' THEN '_count' ELSE '' END"

@@ -1,5 +1,5 @@
-"""Selects the series for the required rows, as selectors of PromQL. The names are those of the agent's
-exposition (crates/iodock-agent/src/exposition.rs)."""
+"""Builds PromQL selectors of the series that a query needs. The agent defines the names of the series in
+crates/iodock-agent/src/exposition.rs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ HOST = 'iodock_agent_source_done{source="process-io"}'
 
 @cache
 def counted() -> tuple[dict[str, list[tuple[str, str]]], tuple[str, ...]]:
-    """Returns, for each column of `job_io`, the operations and quantities of which the first existing one is
-    used, and the operations that another operation includes."""
+    """Returns the operations that each column of `job_io` counts, with their quantities; the first one that a
+    source has is used. Also returns the operations that another operation includes."""
     from iodock import _native
 
     columns, within_others = _native.monitor_counted()
@@ -31,14 +31,15 @@ def counted() -> tuple[dict[str, list[tuple[str, str]]], tuple[str, ...]]:
 
 
 def of_owners(need: Need) -> list[str]:
-    """Selects counters of owners. There is one selector for each label that may contain an owner's id."""
+    """Returns selectors of the counters of owners. If certain jobs are needed, there is one selector for each
+    label that may contain the job's id."""
     operations, quantities = _columns(need.metrics)
     family = f"iodock_{_either(need.sources)}_{_either(quantities)}(_total|_created)?"
     common = [_is_like("__name__", family), 'known_by!=""', *_operations(operations)]
     if not need.jobs and not need.session:
         return [_selector(common)]
     jobs = "|".join(need.jobs)
-    # A scrape without honor_labels renames the agent's label `job`.
+    # If a scrape does not set honor_labels, Prometheus renames the agent's label `job` to `exported_job`.
     found = [[_is_like(label, jobs)] for label in ("job", "exported_job") if jobs]
     if need.session and need.session != OTHERS:
         found.append([f"session={quoted(need.session)}"])
@@ -46,8 +47,8 @@ def of_owners(need: Need) -> list[str]:
 
 
 def of_places(need: Need) -> str:
-    """Selects, for each target, the number of owners that are not listed at a reading, and the sum of their
-    counters if it is needed."""
+    """Returns a selector of the number of owners that the agent does not list at a reading, and of the sum of
+    their counters if the query needs it."""
     operations, quantities = _columns(need.metrics)
     is_whole = need.session == OTHERS or not (need.jobs or need.session)
     sums = f"|{'|'.join(quantities)}" if is_whole and not need.is_presence else ""
@@ -56,7 +57,7 @@ def of_places(need: Need) -> str:
 
 
 def of_nobody(need: Need) -> str:
-    """Selects counters and levels of targets, machines and mounts."""
+    """Returns a selector of the counters and levels of targets, machines and mounts, which have no owner."""
     family = f"iodock_{_either(need.sources)}_{_either(tuple(QUANTITIES))}(_total|_created)?"
     if not need.metrics:
         return _selector([_is_like("__name__", family), 'known_by=""'])
@@ -70,7 +71,8 @@ def of_nobody(need: Need) -> str:
     return _selector([_is_like("__name__", family), 'known_by=""', *_operations(sorted(operations))])
 
 
-# All functions except `last_over_time` remove the name of a series, which gives the source if no label does.
+# Every function except `last_over_time` removes the name of a series. The last two losses have no label for
+# their source, which is in the name, so they need this function.
 LOSSES = (
     ("no-answer", "min_over_time", "iodock_agent_source_done"),
     ("refused-files", "max_over_time", "iodock_agent_source_refused_files"),
@@ -81,8 +83,8 @@ LOSSES = (
 
 
 def _columns(metrics: tuple[str, ...]) -> tuple[list[str], tuple[str, ...]]:
-    """Returns the operations and quantities that these columns need. An empty list of operations means all of
-    them."""
+    """Returns the operations and quantities that these columns are computed from. An empty list of operations
+    means all operations."""
     columns, _ = counted()
     if not metrics:
         return [], _OF_JOBS

@@ -1,5 +1,5 @@
-"""Interprets series: their owners and quantities. Series are few, so Python handles them; their samples are
-many and are processed in SQL only."""
+"""Interprets the names and labels of series: their owners and quantities. This is done in Python, because
+series are few. Their samples are many and are processed in SQL."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Kind:
 
 
 def kind_of(name: str) -> Kind | None:
-    """Parses the name of a series; None: it does not contain readings of an agent."""
+    """Parses the name of a series. Returns None if the series does not contain readings of an agent."""
     found = re.fullmatch(_NAME, name)
     if found is None:
         return None
@@ -50,7 +50,7 @@ def kind_of(name: str) -> Kind | None:
 
 @dataclass
 class Series:
-    """All series of one answer. Numbers start at 0."""
+    """The series of one query, with numbers for their places, entries and counters. Numbers start at 0."""
 
     places: dict[Key, int] = field(default_factory=dict)
     entries: dict[Key, int] = field(default_factory=dict)
@@ -64,7 +64,8 @@ class Series:
     """Sources whose sums over owners may decrease."""
 
     def number(self, labels: Labels, kind: Kind) -> int:
-        """Returns the number of a series. A `_created` series has the number of its counter."""
+        """Returns the number of a series, which for a number of owners is that of its place. A `_created`
+        series has the same number as its counter."""
         place = self._place(labels, kind)
         if kind.quantity == "owners":
             return place
@@ -82,8 +83,8 @@ class Series:
         return self.counters[key]
 
     def _place(self, labels: Labels, kind: Kind) -> int:
-        """Returns the number of a place. The label `job` of the scrape is ignored: it says nothing about an
-        owner."""
+        """Returns the number of a place, which is a target or machine and a source. The label `job` that the
+        scrape adds is ignored, because it does not name an owner."""
         key = (*_rest(labels, _OWN_LABELS), ("", kind.source))
         if key not in self.places:
             self.places[key] = len(self.places)
@@ -108,7 +109,8 @@ class Series:
         return self.entries[key]
 
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
-        """Returns `places`, `entries`, `counters`, and `falling`, the sources whose sums may decrease."""
+        """Yields the tables `places`, `entries`, `counters` and `falling` (the sources whose sums may
+        decrease), each with its name."""
         yield "places", _table(self.place_rows, _PLACES)
         yield "entries", _table(self.entry_rows, _ENTRIES)
         yield "counters", _table(self.counter_rows, _COUNTERS)
@@ -117,15 +119,17 @@ class Series:
 
 
 def _owner(labels: Labels, kind: Kind) -> dict[str, str | None]:
-    """Returns job, user, session, command and known_by. All are None if the series has no owner."""
+    """Returns the owner of a series as job, user, session, command and known_by. All are None if the series
+    has no owner."""
     names = ("job", "user", "session", "command", "known_by")
     if kind.is_sum_of_others:
         return {**dict.fromkeys(names), "session": OTHERS, "known_by": "others"}
     evidence = labels.get("known_by")
     if not evidence:
-        # In a series without an owner the label `job` comes from the scrape.
+        # The scrape adds a label `job` to every series. In a series without an owner, this label is not a job
+        # of a scheduler.
         return dict.fromkeys(names)
-    # An owner with an empty id is still an owner, so an empty id is not None.
+    # Some owners have an empty id, so an empty id is kept and not converted to None, which means no job.
     job = labels.get("exported_job", labels.get("job", "")) if evidence in _WITH_JOB else None
     others = {name: labels.get(name) or None for name in names[1:]}
     return {"job": job, **others}

@@ -1,4 +1,4 @@
-"""The tables of a monitor store, filled from a Prometheus."""
+"""Provides the tables of a monitor store from data of a Prometheus server."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ STEPS = {"fine": 0, "minute": 60 * SECOND, "ten_minutes": 600 * SECOND}
 
 
 class PrometheusStore:
-    """Answers the same queries as a `MonitorStore`. Each query fetches the data that it needs, and nothing is
-    cached."""
+    """Runs the same queries as a `MonitorStore`. Each query fetches the data that it needs from Prometheus,
+    and nothing is cached."""
 
     catalogue: Catalogue | None = None
     """There is no catalogue, because the store does not know what data exists."""
@@ -52,7 +52,7 @@ class PrometheusStore:
         resolution: str,
         need: Need = EVERYTHING,
     ) -> pa.Table:
-        """Like `MonitorStore.table`. Raises AnswerError, RequestError, QueryError."""
+        """Runs a query as `MonitorStore.table` does. Raises AnswerError, RequestError, QueryError."""
         try:
             with self._connection.cursor() as cursor:
                 for name in tables_in(sql):

@@ -1,1 +1,1 @@
-"""Results about a centre as text."""
+"""Formats the results of queries about a centre as text, HTML and JSON."""

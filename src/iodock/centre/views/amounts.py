@@ -1,5 +1,5 @@
-"""Amounts as `iodock monitor top` and the portal show them: one format for each quantity. Bytes are in KiB,
-MiB, ... as in every other result; files for download have plain numbers."""
+"""Formats amounts for `iodock monitor top` and the portal, in one way for each quantity. Bytes are in KiB,
+MiB and so on. Files for download do not use these formats and have plain numbers."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ def scaled(value: float, unit: str) -> str:
     size, power = abs(value), 0
     while size >= 1000 * _NEXT and power < len(_DECIMAL) - 1:
         size, power = size / 1000, power + 1
-    # A count without a prefix is an integer.
+    # An integer without a prefix gets no decimals.
     digits = 0 if size >= 99.95 or (power == 0 and size == int(size)) else 1 if size >= 9.995 else 2
     sign = "-" if value < 0 else ""
     return f"{sign}{size:.{digits}f} {_DECIMAL[power]}{unit}".replace(" /", "/").rstrip()
 
 
 def amount(value: object, kind: str) -> str:
-    """Formats a number with its unit. None, which is not 0, gives an empty text. KIND: integer, number,
-    bytes, bytes_rate, rate, share (1 is all), seconds, short_seconds."""
+    """Formats a number with its unit. An unknown value (None) gives an empty text. KIND is integer, number,
+    bytes, bytes_rate, rate, share (from 0 to 1), seconds or short_seconds."""
     if not isinstance(value, (int, float)):
         return ""
     if value == 0:

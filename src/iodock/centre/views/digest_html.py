@@ -1,4 +1,4 @@
-"""A digest as one HTML page that loads nothing."""
+"""Formats a digest as one HTML page that loads no other files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iodock.shared.text import visible
 
 
 def digest_html(digest: Digest, text: Language) -> str:
-    """Renders the document."""
+    """Returns the HTML document of a digest."""
     style = joined("css") + (resources.files(__package__) / "digest_page.css").read_text(encoding="utf-8")
     said = headline(digest, text)
     header = [tag("h1", tag("bdi", visible(title(digest, text)), translate="no"))]
@@ -37,7 +37,8 @@ def digest_html(digest: Digest, text: Language) -> str:
 
 
 def _links(sections: list[tuple[str, str, Markup]]) -> Markup:
-    """A single section has no entry in the list, and the style sheet hides the list."""
+    """Returns the list of links to the sections. If there is only one section, the list is empty and the
+    style sheet hides it."""
     several = sections if len(sections) > 1 else []
     return join(*(tag("li", tag("a", head, href=f"#{name}")) for name, head, _ in several))
 

@@ -1,4 +1,4 @@
-"""A digest as JSON; docs/how-to/job-digest.md describes its content."""
+"""Formats a digest as JSON, whose content docs/how-to/job-digest.md describes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ SCHEMA = "iodock-digest-1"
 
 
 def digest_json(digest: Digest, text: Language) -> str:
-    """Formats a digest as JSON that ends with a line break. Sentences are in the language of TEXT. null means
-    unknown."""
+    """Formats a digest as JSON that ends with a line break. Sentences are in the language TEXT. A value is
+    null if it is unknown."""
     troubles = digest.troubles
     document = {
         "schema": SCHEMA,
@@ -72,7 +72,8 @@ def recorded_json(recorded: Recorded, text: Language) -> dict[str, object]:
 
 
 def _whole(value: float | None) -> float | int | None:
-    """Converts a number to an integer if it is one, as sums of shares usually are."""
+    """Rounds a number to six decimals, and converts it to an integer if it is whole. Counts are sums of
+    shares, so they are floating-point numbers that are usually whole."""
     if value is None:
         return None
     rounded = round(value, 6)

@@ -13,7 +13,8 @@ from iodock.shared.text import visible
 
 
 def with_recorded(content: str, form: str, recorded: Recorded, text: Language) -> str:
-    """Adds the results. CONTENT: a digest as text or JSON. Raises AnswerError if it is neither."""
+    """Adds the results of a recording to CONTENT, which is a digest in the form FORM (text or JSON). Raises
+    AnswerError if it is not."""
     advice = say(recorded.advice, text) if recorded.advice else ""
     if form == "json":
         return _in_json(content, recorded, advice, text)

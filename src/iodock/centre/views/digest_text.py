@@ -1,4 +1,4 @@
-"""A digest as text, for the end of a job's output."""
+"""Formats a digest as text, which a script can add to the end of a job's output."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from iodock.shared.text import visible
 
 
 def digest_text(digest: Digest, text: Language) -> str:
-    """Formats a digest as text that ends with a line break. Names can't move the cursor or begin a line,
-    because control characters are escaped."""
+    """Formats a digest as text that ends with a line break. Control characters in names are escaped, so that
+    a name can't move the cursor or begin a line."""
     said = headline(digest, text)
     head = (
         text.gettext("{title}: {what}", title=title(digest, text), what=said) if said else title(digest, text)

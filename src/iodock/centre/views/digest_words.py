@@ -1,4 +1,5 @@
-"""A digest in words: a headline, then its evidence line by line. Unknown values have no line."""
+"""Describes a digest in words: a headline, and then one line for each kind of evidence. Unknown values have
+no line."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ _MANY = 10_000
 
 
 def title(digest: Digest, text: Language) -> str:
-    """Title of a digest: `Job 4711 (ocean) of alice`."""
+    """Returns the title of a digest, such as `Job 4711 (ocean) of alice`."""
     job = shorten(digest.written or digest.job, LONGEST_NAME)
     if digest.name:
         name = shorten(digest.name, LONGEST_NAME)
@@ -49,13 +50,13 @@ def title(digest: Digest, text: Language) -> str:
 
 
 def headline(digest: Digest, text: Language) -> str:
-    """Headline of a digest: `3.1 times slower than usual; lfs was overloaded for 24 min of 41 min`. Empty if
-    nothing is known."""
+    """Returns the headline of a digest, such as `3.1 times slower than usual; lfs was overloaded for 24 min
+    of 41 min`. It is empty if nothing is known."""
     return text.joined(part for part in (_speed(digest, text), *_suffered(digest, text)) if part)
 
 
 def lines(digest: Digest, text: Language) -> list[Line]:
-    """All lines except title and headline."""
+    """Returns all lines except the title and the headline, each with its label."""
     found = [
         (text.gettext("Active"), _times(digest, text)),
         (text.gettext("Run again"), _again(digest, text)),
@@ -74,14 +75,16 @@ def lines(digest: Digest, text: Language) -> list[Line]:
 
 
 def times_slower(digest: Digest) -> float | None:
-    """Duration of the run as a multiple of the usual duration; None: the usual duration is not known."""
+    """Returns the duration of the run divided by the usual duration, or None if the usual duration is not
+    known."""
     if digest.run is None or digest.judgement is None or not digest.judgement.usual_s:
         return None
     return digest.run.seconds / digest.judgement.usual_s
 
 
 def advice(digest: Digest, text: Language) -> str:
-    """One or two sentences with the next step for the job's owner. Empty: nothing is unusual."""
+    """Returns one or two sentences with the next step for the job's owner. The text is empty if nothing is
+    unusual."""
     recorded = digest.recorded
     if recorded and recorded.advice:
         return say(recorded.advice, text)
@@ -107,7 +110,7 @@ def advice(digest: Digest, text: Language) -> str:
 
 
 def _of_shape(digest: Digest, text: Language) -> str:
-    """Advice that follows only from the sizes of requests and files."""
+    """Returns advice that follows only from the sizes of the job's requests and files, or an empty text."""
     for one in digest.sums:
         if one.place == PROCESSES:
             for moved, count in ((one.write_bytes, one.writes), (one.read_bytes, one.reads)):
@@ -146,7 +149,8 @@ def _suffered(digest: Digest, text: Language) -> Iterator[str]:
 
 
 def suffered(trouble: Trouble, digest: Digest, text: Language) -> str:
-    """Describes trouble of a file system: `lfs was overloaded for 24 min of 41 min`."""
+    """Returns a description of a file system's problems, such as `lfs was overloaded for 24 min of 41
+    min`."""
     return text.gettext(
         _ALL_OF_IT if trouble.is_all else _AT_WORST,
         file_system=shorten(trouble.file_system, LONGEST_NAME), state=text.gettext(STATES[trouble.state]),
@@ -226,7 +230,7 @@ def _metadata(sums: Sums, text: Language) -> str:
 
 
 def _says_nothing(value: float, sums: Sums) -> bool:
-    """Whether the value is only known to be at least 0, which says nothing."""
+    """Returns whether the value is a lower bound of 0, which contains no information."""
     return value == 0 and not sums.is_exact
 
 
@@ -235,7 +239,7 @@ def _at_least(shown: str, sums: Sums, text: Language) -> str:
 
 
 def of_recording(recorded: Recorded, text: Language) -> Iterator[Line]:
-    """Lines with the results of a recording, without its advice."""
+    """Yields lines with the results of a recording, without its advice."""
     if recorded.io_share is not None:
         share = amount(recorded.io_share, "share")
         shown = share if recorded.is_whole else text.gettext("at least {amount}", amount=share)
@@ -246,6 +250,6 @@ def of_recording(recorded: Recorded, text: Language) -> Iterator[Line]:
 
 
 def shell_word(name: str) -> str:
-    """Quotes a name as one word for a shell, whatever it contains. Characters that move the cursor are
-    avoided."""
+    """Quotes a name as one word for a shell. Control characters are replaced, so that the name can't move the
+    cursor."""
     return shlex.quote(visible(name))

@@ -1,4 +1,4 @@
-"""The formats of a digest."""
+"""Lists the formats of a digest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs by their load on file servers, as a table for a terminal."""
+"""Formats jobs with their load on file servers as a table for a terminal."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _NOTHING = N_("File servers counted no activity of any job.")
 
 
 def heavy_table(rows: Rows, total: int, sort: str, text: Language, width: int) -> Group:
-    """Formats the table. TOTAL: number of all jobs. Columns that are not counted are left out; on a narrow
-    terminal, others are left out, too."""
+    """Formats the table. TOTAL is the number of all jobs, of which ROWS has the first. Columns whose values
+    are not counted are left out. If the terminal is narrow, further columns are left out."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text

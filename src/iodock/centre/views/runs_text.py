@@ -1,4 +1,4 @@
-"""A run compared with earlier runs of the same name, in words."""
+"""Describes in words how a run compares with earlier runs of the same name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from iodock.shared.language import Language
 
 
 def evidence(own: Run, judgement: Judgement, text: Language) -> str:
-    """The numbers behind a verdict, in sentences."""
+    """Returns sentences with the numbers on which a verdict is based."""
     took, count = duration(own.seconds), len(judgement.compared)
     if judgement.usual_s is None or judgement.spread_s is None or judgement.limit_s is None:
         return text.ngettext(

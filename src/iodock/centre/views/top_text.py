@@ -1,4 +1,4 @@
-"""The largest rates, as a table for a terminal."""
+"""Formats the largest rates as a table for a terminal."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LATE_S = 60.0
 
 @dataclass(frozen=True)
 class Heading:
-    """The facts that the lines above the table show."""
+    """The information in the lines above the table."""
 
     at_ns: int
     is_live: bool
@@ -77,7 +77,7 @@ def _head(rows: pa.Table, heading: Heading, text: Language) -> Iterator[str]:
     place = text.gettext(_PLACES[heading.place])
     yield f"{clock} {live} · {place}"
     begin = time.localtime(heading.at_ns / 1e9 - heading.seconds)
-    # The date is omitted if it is today's.
+    # The date is shown only if it is not that of the reading.
     form = "%H:%M:%S" if clock.startswith(time.strftime("%Y-%m-%d", begin)) else "%Y-%m-%d %H:%M:%S"
     mean = text.gettext(
         N_("rates are means over {took}, since {since}"),
@@ -107,7 +107,7 @@ def _table(rows: list[dict[str, Any]], heading: Heading, text: Language, width: 
 
 
 def _details(heading: Heading, width: int) -> list[tuple[str, str]]:
-    """Further columns, as far as they fit."""
+    """Returns the keys and titles of further columns, as many as fit into WIDTH."""
     details = [("user", N_("user")), ("file_systems", N_("file systems")), ("nodes", N_("nodes")),
                ("command", N_("command"))]  # fmt: skip
     if heading.by == "job":

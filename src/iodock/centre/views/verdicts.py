@@ -1,5 +1,5 @@
-"""Verdicts of servers in words: names of states and of evidence. Names from outside are not escaped here; the
-view escapes them."""
+"""Describes verdicts on servers in words. Names of jobs, users and servers are not escaped in this module;
+its callers must escape them."""
 
 from __future__ import annotations
 
@@ -83,13 +83,14 @@ BY_CLIENTS = N_("Based on client measurements only, so this is less certain.")
 
 
 def what(one: Evidence, text: Language) -> str:
-    """Name of an observation. A site's own kind of event is shown under its own name."""
+    """Returns the name of an observation. If the observation is an event of a kind that the site defined,
+    this is the name of the kind."""
     named = EVIDENCE.get(one.what) or TITLES.get(one.what)
     return text.gettext(named) if named else one.what
 
 
 def value(number: float | None, unit: str) -> str:
-    """Formats the value of an observation; empty if there is no number."""
+    """Formats the value of an observation with its unit, or returns an empty text if there is no number."""
     kind = {"1/s": "rate", "bytes/s": "bytes_rate", "s": "short_seconds", "share": "share"}.get(
         unit, "number"
     )
@@ -112,8 +113,8 @@ def head(verdict: Verdict, text: Language) -> str:
 
 
 def sentence(verdict: Verdict, text: Language) -> str:
-    """A sentence on the effect of a state on programs, with the most important evidence. Only for states of
-    trouble."""
+    """Returns a sentence on the effect of a server's state on programs, with the most important evidence. It
+    must be one of the states in which a server has problems."""
     means = _MEANS[verdict.state, verdict.kind == "metadata"]
     pieces = [piece(one, text) for one in verdict.evidence[:_MOST]]
     certain = [text.gettext(BY_CLIENTS)] if verdict.kind == "client" else []
@@ -137,8 +138,8 @@ def suspect(one: Suspect, text: Language) -> str:
 
 
 def health_line(verdicts: Iterable[Verdict], text: Language, now: int) -> str:
-    """One line about all servers for a terminal. It names the worst state, since when it lasts, and the
-    suspect; or says that all is well, or that nothing is known."""
+    """Returns one line about all servers for a terminal. It names the worst state, its begin and the first
+    suspect. If no server has problems or none is known, it says so."""
     every = list(verdicts)
     unwell = [one for one in every if one.state in HEADS]
     silent = sum(one.state == "no-samples" for one in every)

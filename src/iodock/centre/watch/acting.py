@@ -1,4 +1,4 @@
-"""Decides whether to act on a job, with the reason if not. Has no side effects."""
+"""Decides whether to act on a job, and gives the reason if not. The functions have no side effects."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ WHY = {
 
 @dataclass(frozen=True)
 class Past:
-    """What was done before this decision."""
+    """Earlier actions, on which a decision depends."""
 
     started_ns: int
     """Time of the collector's start."""
@@ -70,7 +70,8 @@ class Choice:
 def choice(
     verdict: Verdict, rules: Intervention, scheduler: Scheduler | None, past: Past, now: int
 ) -> Choice:
-    """Chooses the job to act on. NOW: ns since the epoch. `rules.mode` must be ask or act."""
+    """Chooses the job to act on, or gives the reasons for not acting. NOW is in ns since the epoch.
+    `rules.mode` must be ask or act."""
     reason = refused(verdict, rules, scheduler, past, now)
     if reason or scheduler is None:
         return Choice(None, {"": reason or "no-scheduler"})
@@ -84,7 +85,8 @@ def choice(
 
 
 def refused(verdict: Verdict, rules: Intervention, scheduler: Scheduler | None, past: Past, now: int) -> str:
-    """The reason for not acting on any job: a key of WHY, or empty. `past.jobs` is not used."""
+    """Returns the reason for not acting on any job, which is a key of WHY, or an empty text. `past.jobs` is
+    not used."""
     tests = (
         ("no-scheduler", scheduler is None),
         (
@@ -120,6 +122,7 @@ def _spared(suspect: Suspect, rules: Intervention, scheduler: Scheduler, past: P
 
 
 def is_protected_job(job: str, rules: Intervention) -> bool:
-    """Whether the site protects the job, by its id or by the id of its array or parent job."""
+    """Returns whether the site's settings protect the job, by its id or by the number of the array or job to
+    which it belongs."""
     whole = re.split(r"[^0-9]", job, maxsplit=1)[0]
     return job in rules.protected_jobs or whole in rules.protected_jobs

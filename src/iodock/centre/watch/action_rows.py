@@ -1,4 +1,4 @@
-"""Actions in the ledger: proposed, performed and undone."""
+"""Reads and writes actions in the ledger."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Action:
 
 
 def add(connection: sqlite3.Connection, action: Action) -> int:
-    """Adds an action and returns the number that it got."""
+    """Adds an action and returns its new number."""
     made = connection.execute(
         "INSERT INTO actions (episode, job, owner, kind, status, by, made_ns, did_ns, "
 "mark, why, tries, next_ns) "
@@ -65,51 +65,52 @@ def change(connection: sqlite3.Connection, number: int, was: Status, **values: o
 
 
 def due(ledger: Ledger, now: int) -> list[Action]:
-    """Actions whose next step is due, in order. Raises StoreError."""
+    """Returns the actions whose next step is due, in the order of their numbers. Raises StoreError."""
     places = ", ".join("?" for _ in UNDER_WAY)
     sql = f"SELECT * FROM actions WHERE status IN ({places}) AND next_ns <= ? ORDER BY number"
     return [_action(row) for row in ledger.read(sql, *UNDER_WAY, now)]
 
 
 def with_status(ledger: Ledger, *statuses: Status) -> list[Action]:
-    """Actions that have one of these statuses. Raises StoreError."""
+    """Returns the actions that have one of these statuses. Raises StoreError."""
     places = ", ".join("?" for _ in statuses)
     sql = f"SELECT * FROM actions WHERE status IN ({places}) ORDER BY number"
     return [_action(row) for row in ledger.read(sql, *statuses)]
 
 
 def of_episode(ledger: Ledger, episode: int, status: Status) -> list[Action]:
-    """Actions of an episode that have this status. Raises StoreError."""
+    """Returns the actions of an episode that have this status. Raises StoreError."""
     sql = "SELECT * FROM actions WHERE episode = ? AND status = ? ORDER BY number"
     return [_action(row) for row in ledger.read(sql, episode, status)]
 
 
 def action(ledger: Ledger, number: int) -> Action | None:
-    """The action with this number, or None. Raises StoreError."""
+    """Returns the action with this number, or None. Raises StoreError."""
     rows = ledger.read("SELECT * FROM actions WHERE number = ?", number)
     return _action(rows[0]) if rows else None
 
 
 def newest(ledger: Ledger, most: int) -> list[Action]:
-    """The latest actions, the newest first. Raises StoreError."""
+    """Returns the latest actions, at most MOST, the newest first. Raises StoreError."""
     return [_action(row) for row in ledger.read("SELECT * FROM actions ORDER BY number DESC LIMIT ?", most)]
 
 
 def jobs_of(ledger: Ledger, episode: int) -> frozenset[str]:
-    """Jobs with an action in an episode. Raises StoreError."""
+    """Returns the jobs with an action in an episode. Raises StoreError."""
     return frozenset(row["job"] for row in ledger.read("SELECT job FROM actions WHERE episode = ?", episode))
 
 
 def unasked_since(ledger: Ledger, since: int) -> int:
-    """Number of automatic actions since a time, without those that were dropped before their command ran.
-    Raises StoreError."""
+    """Returns the number of automatic actions since SINCE (ns since the epoch), without those that were
+    dropped before their command ran. Raises StoreError."""
     sql = "SELECT count(*) AS n FROM actions WHERE by = ? AND coalesce(did_ns, made_ns) >= ? AND "
     sql += "(did_ns IS NOT NULL OR status IN ('wanted', 'doing'))"
     return int(ledger.read(sql, BY_ITSELF, since)[0]["n"])
 
 
 def latest_on(ledger: Ledger, file_system: str) -> int | None:
-    """Time at which a command last ran for this file system, or is about to run. Raises StoreError."""
+    """Returns the time (ns since the epoch) of the last action on this file system whose command has run or
+    is about to run, or None if there is none. Raises StoreError."""
     sql = "SELECT max(coalesce(did_ns, made_ns)) AS last FROM actions JOIN episodes ON "
     sql += "episodes.number = actions.episode WHERE file_system = ? AND "
     sql += "(did_ns IS NOT NULL OR status = 'wanted')"

@@ -1,6 +1,6 @@
-"""Performs and undoes actions. Before each command, the audit log and the ledger record what is about to
-happen. The result is obtained by querying the scheduler, in the same way after the command and after a
-crash."""
+"""Performs and undoes actions on jobs. Before each command runs, it is recorded in the audit log and the
+ledger. Whether a command took effect is determined by querying the scheduler, also if the collector crashed
+in between."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _CLOCK_S = 2
 
 
 class Actions:
-    """Performs the actions of one collector. One thread may do this at a time."""
+    """Performs the actions of one collector. Only one thread may call its methods at a time."""
 
     def __init__(self, ledger: Ledger, audit: Audit, desk: SchedulerDesk, rules: Intervention) -> None:
         self._ledger, self._audit, self._desk, self._rules = ledger, audit, desk, rules
 
     def recover(self, now: int) -> None:
-        """Is called when the collector starts. Actions that were decided but not begun are dropped; those
-        that were begun are continued by `perform`. Raises StoreError."""
+        """Restores a consistent state when the collector starts. Drops actions that were decided but not
+        begun. Makes `perform` continue actions that were begun. Raises StoreError."""
         for action in rows.with_status(self._ledger, "wanted"):
             self._end(action, "lapsed", "restart", now)
         with self._ledger.writing() as connection:
             connection.execute("UPDATE actions SET next_ns = 0 WHERE status IN ('doing', 'undo', 'undoing')")
 
     def perform(self, now: int, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Performs actions that are due. No new action begins once IS_OVER returns true. Raises StoreError;
-        all completed actions are recorded then."""
+        """Performs the next step of each action that is due, until IS_OVER returns true. Raises StoreError;
+        the steps that were completed before are then recorded."""
         steps = {
             "wanted": self._begin,
             "doing": self._settle,
@@ -56,7 +56,8 @@ class Actions:
             try:
                 steps[action.status](action, now)
             except JobIdRefused:
-                # Ids were checked before they were written, so this one was changed in the ledger.
+                # Job ids were checked before they were written to the ledger, so somebody must have changed
+                # this one in the file.
                 self._end(action, "left", "job-id", now)
             except SchedulerError as error:
                 self._failed_to_ask(action, now, str(error))
@@ -81,8 +82,8 @@ class Actions:
         return self._settle_now(action.number, now)
 
     def _refused(self, action: Action, facts: JobFacts | None) -> str:
-        """Returns the reason why acting is not allowed, or an empty text. Only the scheduler's information
-        counts, for example on the job's owner."""
+        """Returns the reason why the action is not allowed, or an empty text. The check uses only information
+        from the scheduler, such as the job's owner, because that of servers may be forged."""
         if facts is None or facts.state == "ended":
             return "job-over"
         tests = (
@@ -100,8 +101,8 @@ class Actions:
             self._settle(action, now)
 
     def _settle(self, action: Action, now: int) -> None:
-        """Checks whether the action took effect. The command ran, or the collector ended shortly before or
-        after it."""
+        """Checks whether the action took effect, after its command ran or after the collector ended at about
+        the time of the command."""
         way, facts = self._desk.way(action.kind), self._desk.facts(action.job)
         did, since = action.did_ns or now, (now - (action.did_ns or now)) / SECOND
         if facts is None or facts.state == "ended":
@@ -117,7 +118,8 @@ class Actions:
         return self._again(action, now, RETRY_S)
 
     def _begin_undo(self, action: Action, now: int) -> None:
-        """Undoes an action only if iodock performed it and the job's state is unchanged."""
+        """Begins to undo an action if the job still is in the state in which the action left it. If anybody
+        else has changed the job, it is left as it is."""
         way, facts = self._desk.way(action.kind), self._desk.facts(action.job)
         if facts is None or facts.state == "ended":
             return self._end(action, "left", "job-over", now)
@@ -147,7 +149,8 @@ class Actions:
         self._end(action, "undone", "", now)
 
     def _commanded(self, action: Action, undo: bool) -> str:
-        """Runs the command; returns the scheduler's error message, empty if there is none."""
+        """Runs the command of an action, or the one that undoes it. Returns the scheduler's error message,
+        which is empty if there is none."""
         try:
             (self._desk.undo if undo else self._desk.do)(action.kind, action.job)
         except SchedulerError as error:
@@ -159,12 +162,13 @@ class Actions:
             self._note(action, "scheduler-failed", now, said=said)
         if action.status == "wanted" and action.tries + 1 >= MOST_TRIES:
             return self._end(action, "failed", "no-answer", now)
-        # An action that was begun is checked until the scheduler responds, because its command may have
-        # suspended the job.
+        # Once the command of an action may have run, the scheduler is queried until it responds, because the
+        # job may be suspended and must be resumed later.
         return self._again(action, now, RETRY_S if action.tries < MOST_TRIES else SLOWLY_S)
 
     def _again(self, action: Action, now: int, wait_s: int) -> None:
-        # The action's status may have changed since it was read, so it is not written here.
+        # Only these two columns are written, because another thread may have changed the action's status
+        # since it was read.
         with self._ledger.writing() as connection:
             connection.execute(
                 "UPDATE actions SET tries = tries + 1, next_ns = ? WHERE number = ?",
@@ -172,7 +176,7 @@ class Actions:
             )
 
     def _end(self, action: Action, status: Status, why: str, now: int, mark: str | None = None) -> None:
-        """Ends the current step of an action with a new status, and starts counting tries again."""
+        """Records the end of an action's current step with a new status, and resets the number of tries."""
         self._note(action, status, now, why=why)
         with self._ledger.writing() as connection:
             rows.change(

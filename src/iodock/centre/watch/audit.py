@@ -1,5 +1,6 @@
-"""The audit log: one JSON line for every action, and one with the reason for every action that was not taken.
-The file of a month is only appended to; whole months are removed when they are too old."""
+"""Writes the audit log, which has JSON lines about actions, and about actions that were not taken with the
+reasons. There is one file for each month. Lines are only appended to it, and the whole file is removed when
+it is too old."""
 
 from __future__ import annotations
 
@@ -20,21 +21,22 @@ _DAY_S = 86_400
 
 
 class Audit:
-    """The log in one folder. The caller ensures that one thread writes at a time."""
+    """The audit log in one folder. The caller must ensure that only one thread writes at a time."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def write(self, now: int, what: str, **facts: object) -> None:
-        """Writes one line and syncs it. NOW: ns since the epoch. Raises StoreError."""
+        """Writes one line and waits until it is on the disk. NOW is in ns since the epoch. Raises
+        StoreError."""
         at = time.gmtime(now / _SECOND)
         line = json.dumps({"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", at), "what": what, **facts})
         path = self._folder / time.strftime("audit-%Y-%m.jsonl", at)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:
-                # A crash or a full disk may have cut the last line. The new entry then begins on a line of
-                # its own.
+                # A crash or a full disk may have left an incomplete last line. The new entry then begins with
+                # a line break.
                 os.write(descriptor, (b"" if _is_whole(descriptor) else b"\n") + line.encode() + b"\n")
                 os.fsync(descriptor)
             finally:
@@ -45,7 +47,7 @@ class Audit:
             ) from error
 
     def lines(self) -> Iterator[dict[str, object]]:
-        """All readable entries, the oldest first. Raises StoreError."""
+        """Yields all readable entries, the oldest first. Raises StoreError."""
         for path in self._files():
             try:
                 with files.opened(path) as file:
@@ -54,7 +56,7 @@ class Audit:
                 raise StoreError(f"{path}: {error.strerror}") from error
 
     def forget(self, before: int) -> None:
-        """Removes months that ended before this time, ns since the epoch. Raises StoreError."""
+        """Removes the files of months that ended before BEFORE (ns since the epoch). Raises StoreError."""
         for path in self._files():
             if _end_of(path.name) * _SECOND < before:
                 try:
@@ -82,7 +84,7 @@ def _read(file: object, path: Path) -> Iterator[dict[str, object]]:
 
 
 def _end_of(name: str) -> int:
-    """Time by which the month is over in every time zone, seconds since the epoch."""
+    """Returns the time at which the month of a file has ended in every time zone, in s since the epoch."""
     found = _NAME.fullmatch(name)
     assert found
     year, month = int(found[1]), int(found[2])

@@ -1,4 +1,4 @@
-"""Observations of servers from the view of their clients: NFS, MooseFS and Lustre."""
+"""Makes observations of NFS, MooseFS and Lustre servers from values that their clients measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ def number(row: Row, name: str) -> float | None:
 
 
 def of_targets(found: list[Observation]) -> tuple[float | None, float | None]:
-    """Mean waiting time and number of waiting requests of a server's clients, over all of its targets."""
+    """Returns the mean waiting time in s and the number of waiting requests of a server's clients. FOUND has
+    one observation for each target of the server."""
     waited = [(one.wait_s, one.handled or 0.0) for one in found if one.wait_s is not None]
     handled = sum(count for _, count in waited)
     waiting = [one.waiting for one in found if one.waiting is not None]
@@ -28,8 +29,9 @@ def of_targets(found: list[Observation]) -> tuple[float | None, float | None]:
 def by_clients(
     rows: list[Row], mounts: Mapping[tuple[str, str], str], step: int
 ) -> list[tuple[int, Observation]]:
-    """Makes observations that combine all clients of a server. ROWS: result of `servers.clients`. A client
-    that was read and did nothing counts, too."""
+    """Makes observations that combine the values of all clients of a server. ROWS is the result of
+    `servers.clients`. A client that sent a reading without operations counts as well, because it shows that
+    the server had no requests from this client."""
     operations: dict[tuple[int, str], float] = {}
     time_us: dict[tuple[int, str], float] = {}
     waiting: dict[tuple[int, str], float] = {}
@@ -39,7 +41,8 @@ def by_clients(
         of_host.setdefault(host, []).append(server)
     for row in rows:
         host, named = str(row["host"]), row["server"]
-        # A client may have hundreds of targets. If a row names a target, it counts only for that target.
+        # A row that names a server counts only for it. A row without one says that the client was read, which
+        # counts for all servers that the client has mounted.
         is_known = named is not None and (host, str(named)) in mounts
         for server in (str(named),) if is_known else of_host.get(host, ()):
             if is_known or named is None:
@@ -63,8 +66,9 @@ def by_clients(
 def _waits(
     operations: float, time_us: float, waiting: float | None, step: int
 ) -> tuple[float | None, float | None]:
-    """Returns waiting time and number of waiting requests. One of the two is measured, and Little's law gives
-    the other: NFS reports the time of all answers, MooseFS the number of requests without an answer."""
+    """Returns the mean waiting time in s and the mean number of waiting requests. Clients measure one of
+    them, and Little's law gives the other: NFS and Lustre report the total time until answers, MooseFS the
+    number of requests without an answer."""
     if waiting is not None:
         return (waiting * step / SECOND / operations if operations else None), waiting
     if not operations:

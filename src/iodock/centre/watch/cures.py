@@ -1,4 +1,4 @@
-"""Advice about an unwell server: for the owner of a job, and for operators."""
+"""Gives advice about a server that has problems, for the owner of a job and for operators."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class OperatorCures:
 
 
 def patterns(state: State, kind: str, suspect: Suspect) -> list[Pattern]:
-    """Lists the activities of a job, the most important first."""
+    """Returns the patterns of I/O that a suspect's evidence shows, the most important first."""
     rates = rates_of(suspect.evidence)
     order = _OF_OBJECTS if kind == "object" else _FIRST.get(state, _OTHERWISE)
     found = [one for one in order if one in rates]
@@ -108,8 +108,7 @@ def patterns(state: State, kind: str, suspect: Suspect) -> list[Pattern]:
 
 
 def rates_of(evidence: Sequence[Evidence]) -> dict[Pattern, float | None]:
-    """Returns the largest rate of each pattern per second; None: it was observed, but the rate is not
-    known."""
+    """Returns the largest rate per second of each observed pattern. The rate is None if it is not known."""
     found: dict[Pattern, float | None] = {}
     for one in evidence:
         pattern = _PATTERNS.get(one.what)
@@ -119,7 +118,8 @@ def rates_of(evidence: Sequence[Evidence]) -> dict[Pattern, float | None]:
 
 
 def for_owner(state: State, kind: str, suspect: Suspect, rules: Intervention, text: Language) -> list[str]:
-    """Advice for the job's owner in sentences; empty if the job's activity is not known."""
+    """Returns advice for the job's owner as sentences. The list is empty if the job's patterns are not
+    known."""
     found = patterns(state, kind, suspect)[:MOST_OWNER_CURES]
     said = [text.gettext(_OWNER[pattern]) for pattern in found]
     if any(pattern in ("opens", "creates") for pattern in found):
@@ -129,12 +129,12 @@ def for_owner(state: State, kind: str, suspect: Suspect, rules: Intervention, te
 
 
 def for_pattern(pattern: Pattern, text: Language) -> str:
-    """Advice for a job with this pattern, in one sentence."""
+    """Returns advice for the owner of a job with this pattern as one sentence."""
     return text.gettext(_OWNER[pattern])
 
 
 def seen(suspect: Suspect, text: Language) -> list[str]:
-    """Describes the job's activity in sentences."""
+    """Returns sentences that describe the job's I/O with its rates."""
     rates = rates_of(suspect.evidence)
     return [
         text.gettext(_SEEN[pattern], rate=_amount(pattern, rate))
@@ -146,7 +146,8 @@ def for_operators(
     state: State, kind: str, suspects: Sequence[Suspect], rules: Intervention, desk: SchedulerDesk | None,
     text: Language,
 ) -> OperatorCures:  # fmt: skip
-    """Advice for operators. The commands apply to the first suspect; without a suspect there are none."""
+    """Returns advice for operators with commands. The commands apply to the first suspect. If there is no
+    suspect, there are no commands."""
     advice = _advice(state, kind, bool(suspects), text)
     if not suspects or state not in ("overload", "stall"):
         return OperatorCures(advice, ())
@@ -193,7 +194,8 @@ def _of_lustre(
         "nodemap": text.gettext("Or limit it by nodemap: replace NODEMAP with its name"),
     }  # fmt: skip
     rates = rates_of(suspect.evidence)
-    # Rates of objects and bytes can't be used here: they are not requests per second to this server.
+    # A rule of Lustre limits requests per second to this server. Only rates of opens and creates are in this
+    # unit; those of objects and bytes are not.
     requests = max(rates.get("opens") or 0, rates.get("creates") or 0)
     asked = requests or None if kind == "metadata" else None
     version = tbf.version_of(rules.lustre_version)
@@ -207,7 +209,7 @@ def _of_lustre(
 def _without_job_id(
     has_rules: bool, suspect: Suspect, asked: float | None, text: Language
 ) -> list[tuple[str, tuple[str, ...]]]:
-    """Explains why there is no rule by JobID."""
+    """Returns a remark that explains why there is no rule by JobID, if that is so."""
     if not has_rules or not tbf.is_too_divided(asked, suspect.job_ids):
         return []
     why = text.gettext(

@@ -1,4 +1,4 @@
-"""Proposes, decides and cancels actions, from one interval to the next."""
+"""Proposes, decides and cancels actions on jobs. It does so once in each interval of the collector."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_SAID = 10_000
 
 
 class Decider:
-    """Makes the decisions of one collector. One thread may do this at a time."""
+    """Makes the decisions of one collector. Only one thread may call its methods at a time."""
 
     def __init__(
         self, ledger: Ledger, audit: Audit, rules: Intervention, scheduler: Scheduler | None, started_ns: int
@@ -51,13 +51,15 @@ class Decider:
                 pasts.clear()
 
     def _weighed(self, verdict: Verdict, episode: Episode, past: Past, now: int) -> bool:
-        """Decides on one server; returns whether an action was proposed or decided."""
+        """Decides whether to act because of one verdict. Returns whether an action was proposed or
+        decided."""
         if self._rules.mode == "ask":
             self._keep_asking(verdict, episode, past, now)
         made = choice(verdict, self._rules, self._scheduler, past, now)
         if made.suspect is not None:
-            # The jobs with an action in this episode are read only now, because thousands of servers may name
-            # one job that has an action already.
+            # The jobs that already had an action in this episode are read from the ledger only if a job was
+            # chosen. Reading them for every verdict would be slow, because thousands of servers may have
+            # problems.
             full = replace(past, jobs=past.jobs | rows.jobs_of(self._ledger, episode.number))
             made = choice(verdict, self._rules, self._scheduler, full, now)
         self._say(episode, made.why, now)
@@ -66,8 +68,8 @@ class Decider:
         return made.suspect is not None
 
     def _keep_asking(self, verdict: Verdict, episode: Episode, past: Past, now: int) -> None:
-        """Renews proposals whose evidence still holds: an overload may last for a day, and a proposal must
-        not expire before."""
+        """Renews the proposals that the present verdict still supports. Otherwise a proposal would expire
+        while an overload of hours continues."""
         for action in rows.of_episode(self._ledger, episode.number, "asked"):
             about = tuple(one for one in verdict.suspects if one.job == action.job)
             alone, before = replace(verdict, suspects=about), replace(past, jobs=frozenset())
@@ -76,7 +78,8 @@ class Decider:
                     rows.change(connection, action.number, "asked", made_ns=now)
 
     def _past(self, file_system: str, now: int) -> Past:
-        """Earlier actions on this file system, with the jobs whose actions are not over."""
+        """Returns information about earlier actions: the jobs whose actions are not over, the number of
+        automatic actions in the last hour, and the time of the last action on this file system."""
         under_way = frozenset(action.job for action in rows.with_status(self._ledger, *_NOT_OVER))
         unasked = rows.unasked_since(self._ledger, now - HOUR)
         return Past(self._started_ns, under_way, unasked, rows.latest_on(self._ledger, file_system))
@@ -97,7 +100,8 @@ class Decider:
             rows.add(connection, action)
 
     def _say(self, episode: Episode, why: Mapping[str, str], now: int) -> None:
-        """Logs why no action was taken. Each reason is logged once while the file system is unwell."""
+        """Writes the reasons why no action was taken to the audit log. While the file system has problems,
+        each reason is written once for each job."""
         for job, reason in why.items():
             mark = (episode.file_system, job, reason)
             if reason in _ORDINARY or mark in self._said or len(self._said) >= _MOST_SAID:
@@ -106,7 +110,8 @@ class Decider:
             self._audit.write(now, "refused", episode=episode.number, job=job[:200], why=reason)
 
     def recall(self, episodes: Collection[Episode], now: int) -> None:
-        """Cancels or undoes actions that are no longer needed. EPISODES: all open ones. Raises StoreError."""
+        """Cancels or undoes actions that are no longer needed. EPISODES are all open episodes. Raises
+        StoreError."""
         places = {one.file_system for one in episodes}
         self._said = {one for one in self._said if one[0] in places}
         found = rows.with_status(self._ledger, "asked", "wanted", "done")
@@ -131,8 +136,9 @@ class Decider:
             self._turn(action, "undo", "", now, reason="longest")
 
     def confirm(self, number: int, by: str, episodes: Iterable[Episode], now: int) -> None:
-        """Processes an operator's confirmation. EPISODES: all open ones. Raises RequestError if it is too
-        late, or if samples are missing; StoreError."""
+        """Processes an operator's confirmation of a proposed action. EPISODES are all open episodes. Raises
+        RequestError if the confirmation is too late or recent samples of the server are missing;
+        StoreError."""
         action = self._asked(number)
         episode = next((one for one in episodes if one.number == action.episode), None)
         if episode is None:
@@ -145,7 +151,7 @@ class Decider:
         self._turn(action, "wanted", "", now, by=by, made_ns=now)
 
     def decline(self, number: int, by: str, now: int) -> None:
-        """Processes an operator's refusal. Raises RequestError, StoreError."""
+        """Processes an operator's refusal of a proposed action. Raises RequestError, StoreError."""
         self._turn(self._asked(number), "declined", "declined", now, by=by)
 
     def undo(self, number: int, by: str, now: int) -> None:
@@ -173,7 +179,8 @@ class Decider:
             job=action.job, kind=action.kind, **{name: one for name, one in told.items() if one},
         )  # fmt: skip
         if status == "undo":
-            # `by` keeps its value, because it names who decided on the action.
+            # `by` names the person or program that decided on the action, and not the operator who undoes it,
+            # so it keeps its value.
             changed.pop("by", None)
         with self._ledger.writing() as connection:
             is_done = rows.change(

@@ -1,4 +1,5 @@
-"""A job's digest as data: its I/O on the file systems, whether it was slower than usual, and why."""
+"""Defines the data of a job's digest: the job's I/O on the file systems, whether the job was slower than
+usual, and possible reasons."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _MOMENT = "%Y%m%dT%H%M%SZ"
 
 @dataclass(frozen=True)
 class Sums:
-    """Counts of a job at one place; None: the quantity is not counted there."""
+    """Counts of a job at one place. A count is None if the quantity is not counted there."""
 
     place: str
     read_bytes: float | None
@@ -39,7 +40,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class Trouble:
-    """Time in which a file system was unwell while the job was active."""
+    """The time in which a file system had problems while the job was active."""
 
     file_system: str
     state: State
@@ -116,14 +117,14 @@ class Digest:
 
     @property
     def id(self) -> str:
-        """The id with which `iodock bundle` collects the job's data. It contains the job's begin, because job
-        ids are reused."""
+        """Returns the id of the digest, with which `iodock bundle` collects the job's data. It contains the
+        job's begin, because schedulers reuse job ids."""
         return f"{self.job}@{time.strftime(_MOMENT, time.gmtime(self.begin // _SECOND))}"
 
 
 def parsed_id(text: str) -> tuple[str, int | None]:
-    """Splits an id into the job and its begin, ns since the epoch; None: TEXT is a job's id without a time.
-    Raises RequestError if the time is invalid."""
+    """Splits the id of a digest into the job's id and its begin in ns since the epoch. If TEXT is a job's id
+    without a time, the begin is None. Raises RequestError if the time is invalid."""
     found = _ID.fullmatch(text)
     if not found:
         return text, None
@@ -136,22 +137,22 @@ def parsed_id(text: str) -> tuple[str, int | None]:
 
 
 def looked_back_from(began: int, now: int) -> int | None:
-    """Moment from which to search back for a job that began at BEGAN, seconds since the epoch; None: now.
-    Pages search back 30 days."""
+    """Returns the end of a search for a job that began at BEGAN (ns), in s since the epoch, or None if the
+    search can end now. A search covers the 30 days before its end, so it must end earlier for older jobs."""
     until = began + _LOOKED_BACK
     return until // _SECOND if until < now else None
 
 
 def is_id(text: str) -> bool:
-    """Whether the text has the form of an id from a digest."""
+    """Returns whether the text has the form of an id from a digest."""
     return _ID.fullmatch(text) is not None
 
 
 def troubles(
     episodes: Iterable[Episode], file_systems: Sequence[str], begin: int, end: int
 ) -> tuple[Trouble, ...]:
-    """Trouble of these file systems between two moments, ns since the epoch; the longest first. Servers that
-    were unwell at the same time count once."""
+    """Returns the problems of these file systems from BEGIN to END (ns since the epoch), the longest first.
+    Time in which several servers of a file system had problems counts once."""
     of_system: dict[str, list[Episode]] = {}
     for one in episodes:
         if one.file_system in file_systems and _overlap(one, begin, end) > 0:

@@ -1,4 +1,4 @@
-"""Episodes in the ledger."""
+"""Reads and writes episodes in the ledger."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _FIELDS = (
 
 
 def save(connection: sqlite3.Connection, episode: Episode) -> Episode:
-    """Adds or updates an episode, and returns it with its number."""
+    """Writes an episode to the ledger and returns it with its number. An episode without a number is added,
+    another one is updated."""
     suspects = json.dumps([asdict(suspect) for suspect in episode.suspects])
     values = [suspects if name == "suspects" else getattr(episode, name) for name in _FIELDS]
     if episode.number:
@@ -33,14 +34,15 @@ def save(connection: sqlite3.Connection, episode: Episode) -> Episode:
 
 
 def open_episodes(ledger: Ledger) -> list[Episode]:
-    """Open episodes. Raises StoreError."""
+    """Returns the open episodes. Raises StoreError."""
     return [
         _episode(row) for row in ledger.read("SELECT * FROM episodes WHERE end_ns IS NULL ORDER BY number")
     ]
 
 
 def recent(ledger: Ledger, since: int, most: int = 200) -> list[Episode]:
-    """Episodes that were not over at SINCE, ns since the epoch, the newest first. Raises StoreError."""
+    """Returns at most MOST episodes that were not over at SINCE (ns since the epoch), the newest first.
+    Raises StoreError."""
     rows = ledger.read(
         "SELECT * FROM episodes WHERE end_ns IS NULL OR end_ns >= ? ORDER BY begin_ns "
 "DESC, number DESC LIMIT ?",
@@ -50,8 +52,8 @@ def recent(ledger: Ledger, since: int, most: int = 200) -> list[Episode]:
 
 
 def suspected(ledger: Readable, since: int) -> dict[str, int]:
-    """For each suspected job, the number of episodes in which it was a suspect and which were not over at
-    SINCE (ns since the epoch). Raises StoreError."""
+    """Returns, for each job, the number of episodes in which it was a suspect and that were not over at SINCE
+    (ns since the epoch). Raises StoreError."""
     rows = ledger.read("SELECT suspects FROM episodes WHERE end_ns IS NULL OR end_ns >= ?", since)
     return dict(
         Counter(job for row in rows for job in {str(one["job"]) for one in from_json(row["suspects"])})
@@ -59,8 +61,8 @@ def suspected(ledger: Readable, since: int) -> dict[str, int]:
 
 
 def between(ledger: Readable, begin: int, end: int) -> list[Episode]:
-    """Episodes that were open at any time between two moments, ns since the epoch, the newest first. Raises
-    StoreError."""
+    """Returns the episodes that were open at any time from BEGIN to END (ns since the epoch), the newest
+    first. Raises StoreError."""
     rows = ledger.read(
         "SELECT * FROM episodes WHERE begin_ns <= ? AND (end_ns IS NULL OR end_ns >= ?) "
         "ORDER BY begin_ns DESC, number DESC",
@@ -70,21 +72,21 @@ def between(ledger: Readable, begin: int, end: int) -> list[Episode]:
 
 
 def episode(ledger: Ledger, number: int) -> Episode | None:
-    """The episode with this number, or None. Raises StoreError."""
+    """Returns the episode with this number, or None. Raises StoreError."""
     rows = ledger.read("SELECT * FROM episodes WHERE number = ?", number)
     return _episode(rows[0]) if rows else None
 
 
 def of_group(ledger: Ledger, group: int) -> list[Episode]:
-    """Episodes that share a notice. Raises StoreError."""
+    """Returns the episodes that share the notice of the group. Raises StoreError."""
     return [
         _episode(row) for row in ledger.read("SELECT * FROM episodes WHERE told = ? ORDER BY number", group)
     ]
 
 
 def forget(connection: sqlite3.Connection, before: int) -> None:
-    """Removes episodes that ended before this time. Their actions are removed, too, unless they are in
-    progress."""
+    """Removes episodes that ended before BEFORE (ns since the epoch), and their actions. An episode with an
+    action that is not over is kept."""
     old = "SELECT number FROM episodes WHERE end_ns < ?"
     over = "('failed', 'undone', 'left', 'lapsed', 'declined')"
     connection.execute(f"DELETE FROM actions WHERE status IN {over} AND episode IN ({old})", (before,))
@@ -94,7 +96,8 @@ def forget(connection: sqlite3.Connection, before: int) -> None:
 
 
 def forget_suspects(connection: sqlite3.Connection, before: int) -> None:
-    """Removes the suspects of episodes that ended before this time."""
+    """Removes the suspects, and the owners of jobs with actions, from episodes that ended before BEFORE (ns
+    since the epoch)."""
     old = "SELECT number FROM episodes WHERE end_ns < ?"
     connection.execute(f"UPDATE actions SET owner = NULL WHERE episode IN ({old})", (before,))
     connection.execute("UPDATE episodes SET suspects = '[]' WHERE end_ns < ?", (before,))
@@ -107,7 +110,8 @@ def _episode(row: Row) -> Episode:
 
 
 def _suspect(values: dict[str, Any]) -> Suspect:
-    # A later version of iodock may have added fields to a suspect, which are ignored here.
+    # A later version of iodock may have written the row with more fields of a suspect. Unknown fields are
+    # ignored.
     known = {name: value for name, value in values.items() if name in Suspect.__dataclass_fields__}
     evidence = tuple(Evidence(**one) for one in known.pop("evidence"))
     return Suspect(**known, evidence=evidence)

@@ -1,4 +1,4 @@
-"""Episodes: periods in which a server was unwell, built from its verdicts."""
+"""Builds episodes, which are periods in which a server has problems, from the server's verdicts."""
 
 from __future__ import annotations
 
@@ -54,8 +54,9 @@ def key_of(verdict: Verdict) -> Key:
 
 
 def advanced(episode: Episode | None, verdict: Verdict) -> Episode | None:
-    """Returns the episode of a server after one more verdict; None: the server is well and was well before. A
-    verdict that is not newer than the last one, and missing samples, change nothing."""
+    """Returns the episode of a server after one more verdict, or None if the server had no problems before
+    and has none now. The episode does not change if the verdict is not newer than the last one or if samples
+    are missing."""
     if episode is None:
         return _begun(verdict) if verdict.state in UNWELL and not verdict.missed else None
     if verdict.at_ns <= episode.seen_ns or verdict.state == "no-samples" or verdict.missed:
@@ -84,12 +85,13 @@ def _continued(episode: Episode, verdict: Verdict) -> Episode:
 
 
 def worse(one: State, other: State) -> State:
-    """The worse of two states."""
+    """Returns the worse of two states."""
     return max(one, other, key=_SEVERITY.index)
 
 
 def merged(now: Iterable[Suspect], before: Iterable[Suspect]) -> tuple[Suspect, ...]:
-    """Returns the current suspects, followed by earlier ones that are not among them."""
+    """Returns at most MOST_SUSPECTS suspects: the current ones, followed by earlier ones that are not among
+    them."""
     found: dict[str, Suspect] = {}
     for suspect in (*now, *before):
         found.setdefault(suspect.job, suspect)

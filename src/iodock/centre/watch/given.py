@@ -1,5 +1,5 @@
-"""Remembers which rounds of which servers were processed, so that each round is judged once even if clocks
-are wrong."""
+"""Remembers the rounds of each server that were processed, so that each round is judged only once even if
+clocks are wrong."""
 
 from __future__ import annotations
 
@@ -24,23 +24,25 @@ class Given:
     """For each host, rounds that may be seen again because the host's clock is ahead or ours was set back."""
 
     def may_be_new(self, host: str, at: int) -> bool:
-        """Whether a round is later than the processed ones, or much earlier because the host's clock was set
-        back."""
+        """Returns whether a round of a host may be new: it is later than the last processed round, or so much
+        earlier that the host's clock was probably set back, or the host's clock is under observation."""
         last = self.seen.get(host)
         return last is None or at > last or last - at > STRAGGLES or host in self._marks
 
     def fresh(
         self, found: Sequence[tuple[int, Observation]], now: int, step: int, is_set_back: bool
     ) -> list[Observation]:
-        """Selects the rounds that are new, in order. NOW: this machine's clock, ns. IS_SET_BACK: this clock
-        was set back, so all rounds of the time are seen again."""
+        """Returns the observations of new rounds in the order of time, and marks them as processed. NOW is
+        the time of this machine's clock in ns since the epoch. IS_SET_BACK says that this clock was set back,
+        so rounds that were already processed appear again."""
         fresh: list[Observation] = []
         marks, self._marks = self._marks, {}
         ahead = {one.host for _, one in found if one.end_ns > now + step}
         for at, one in sorted(found, key=lambda pair: pair[0]):
             known, mark = marks.get(one.host, {}), _mark(one)
             last = self.seen.get(one.host)
-            # If the host's clock is ahead, it is unknown whether a round is complete, so it is used as it is.
+            # A round is used when it is complete. If the host's clock is ahead, this is not known, and the
+            # round is used at once.
             is_over = at * step + step // LATE <= now or one.end_ns > now
             is_late = last is not None and 0 <= last - at <= STRAGGLES
             is_old = last is not None and at <= last and (is_late or is_set_back)
@@ -50,12 +52,13 @@ class Given:
             elif not is_old and at not in known:
                 continue
             if is_set_back or one.host in marks or one.host in ahead:
-                # Data that arrives late belongs to the same round, so the round's mark is kept.
+                # The mark of the round is kept. If the round appears again with the same mark, it was already
+                # processed.
                 self._marks.setdefault(one.host, {})[at] = mark
         return fresh
 
 
 def _mark(one: Observation) -> Mark:
-    """Returns what one agent read in that round. Other counts are left out: those that did not grow become
-    known later."""
+    """Returns values that identify a round of an agent. Counts are not used, because they may still change
+    when late rows of the round arrive."""
     return one.end_ns, one.cpu, one.load, one.uptime_s

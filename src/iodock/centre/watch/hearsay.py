@@ -1,5 +1,5 @@
-"""Information about a server from other machines: which machine has its targets, clients that lost the
-connection to it, probes, arrays."""
+"""Collects information about a server from other machines and from events: the machine that serves its
+targets, clients that lost the connection to it, probes, and arrays."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ Row = Mapping[str, object]
 
 @dataclass
 class Homes:
-    """For each target, the server in normal operation and the present one."""
+    """The servers of targets: for each target the one that serves it in normal operation (its home), and the
+    servers that do not serve their own targets now."""
 
     file_system: dict[str, str] = field(default_factory=dict)
     """File system of each host."""
@@ -41,7 +42,8 @@ class Homes:
 
 
 def homes(store: MonitorTables, begin: int, end: int) -> Homes:
-    """Finds the home of each target: the host where it was read most in that time. Raises StoreError."""
+    """Finds the home of each target, which is the host whose agent read the target most often from BEGIN to
+    END. Raises StoreError."""
     found = Homes()
     for row in servers.homes(store, begin, end, "ten_minutes").to_pylist():
         target, host = str(row["target"]), str(row["host"])
@@ -55,9 +57,9 @@ def homes(store: MonitorTables, begin: int, end: int) -> Homes:
 
 
 def news(store: MonitorTables, now: int, known: Homes, ahead: int = HOUR) -> dict[str, News]:
-    """Returns reports about each host. AHEAD: events dated up to this much later count, too, ns, because
-    agents' clocks may be wrong. For a past moment it is short, because later events were not known then.
-    Raises StoreError."""
+    """Returns the reports about each host at NOW. Events dated up to AHEAD ns after NOW count, too, because
+    agents' clocks may be wrong. If NOW is in the past, AHEAD is short, because later events were not known at
+    that time. Raises StoreError."""
     found: dict[str, News] = {host: News(is_away=True) for host in known.away}
     rows = latest(store, now - _TOLD_FOR, now + ahead, {}).to_pylist() if has_events(store) else []
     for host, lost in _lost(rows, known).items():
@@ -73,8 +75,8 @@ def news(store: MonitorTables, now: int, known: Homes, ahead: int = HOUR) -> dic
 def place_targets(
     store: MonitorTables, now: int, step: int, known: Homes, ahead: int = HOUR, resolution: str = "fine"
 ) -> None:
-    """Finds the present server of each target: the last one that read the target. AHEAD: as in `news`. Raises
-    StoreError."""
+    """Finds the present server of each target, which is the one whose agent read the target last, and updates
+    KNOWN. AHEAD has the same meaning as in `news`. Raises StoreError."""
     last: dict[str, tuple[int, str]] = {}
     for row in servers.places(store, now - 3 * step, now + ahead, resolution).to_pylist():
         target, seen = str(row["target"]), (int(row["end_ts"]), str(row["host"]))
@@ -83,20 +85,21 @@ def place_targets(
     known.guests = {host for target, (_, host) in last.items() if home.get(target, host) != host}
     at_home = {host for target, (_, host) in last.items() if home.get(target) == host}
     moved = {home[target] for target in last if target in home}
-    # A target that nobody reads at the moment stays with its last known server.
+    # If no agent reads a target at the moment, its last known server remains.
     known.away = (known.away | moved) - at_home
 
 
 def _lost(rows: list[Row], known: Homes) -> dict[str, int]:
-    """Number of machines that lost their connection to each server and have not recovered it. ROWS: result of
-    `latest`."""
+    """Returns, for each server, the number of machines that lost the connection to it and have not recovered
+    it. ROWS is the result of `latest`."""
     ends: dict[tuple[str, str], tuple[int, str]] = {}
     kinds = {"lustre-connection-lost", "lustre-connection-back", "nfs-not-responding", "nfs-responding"}
     for row in rows:
         if row["kind"] in kinds and row["target"]:
             key = (str(row["host"]), str(row["target"]))
             ends[key] = max(ends.get(key, (0, "")), (int(str(row["last_ts"])), str(row["kind"])))
-    # A client has a connection to each target of a server, but counts only once.
+    # A Lustre client has a connection to each target of a server. If it loses several, it counts only once
+    # for the server.
     tellers: dict[str, set[str]] = {}
     for (teller, target), (_, kind) in ends.items():
         host = known.of_target.get(target.partition("-osc")[0].partition("-mdc")[0], target)
@@ -106,8 +109,8 @@ def _lost(rows: list[Row], known: Homes) -> dict[str, int]:
 
 
 def _told_itself(rows: list[Row], now: int) -> list[tuple[str, bool, int]]:
-    """What servers report about themselves: host, whether a target on it is in recovery, and the number of
-    clients that it evicted recently."""
+    """Returns the reports of servers about themselves as tuples: the host, whether a target on it is in
+    recovery, and the number of clients that it evicted recently."""
     begun: dict[str, int] = {}
     ended: dict[str, int] = {}
     evicted: dict[str, int] = {}

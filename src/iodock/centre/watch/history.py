@@ -1,5 +1,5 @@
-"""Past trouble of servers, from verdicts since the collector's start and from earlier episodes in the
-ledger."""
+"""Combines the history of servers' problems from verdicts since the collector's start and from earlier
+episodes in the ledger."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from iodock.centre.watch.watching import Spell
 
 
 def together(spells: Iterable[Spell], episodes: Iterable[Episode]) -> list[Spell]:
-    """Merges both kinds, the newest first. Verdicts since the start are preferred, because they distinguish
-    every state. Spells that were derived from the store come last, because they have no suspects."""
+    """Merges periods and episodes, the newest first. If several overlap, periods watched since the start are
+    preferred, because they distinguish all states, then episodes. Periods that were derived from the store at
+    the start are used last, because they have no suspects."""
     every = list(spells)
     watched = [one for one in every if not one.is_learnt]
     unwell = [one for one in watched if one.verdict.state in UNWELL]
@@ -26,7 +27,7 @@ def together(spells: Iterable[Spell], episodes: Iterable[Episode]) -> list[Spell
 
 
 def _spell(episode: Episode) -> Spell:
-    """Makes a spell from an episode, with the episode's worst state."""
+    """Converts an episode to a period with the episode's worst state."""
     verdict = Verdict(
         episode.file_system, episode.server, episode.kind, episode.worst, episode.begin_ns, episode.seen_ns,
         episode.confidence, episode.samples, (), episode.suspects,

@@ -1,5 +1,5 @@
-"""The ledger: a small database of episodes, actions and notices, so that after a restart no notice is sent
-twice and no action is taken twice. Related changes are one transaction."""
+"""Implements the ledger, a small database of episodes, actions and notices. With it a restarted collector
+neither sends a notice nor takes an action a second time. Related changes are made in one transaction."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ CREATE TABLE counts (name TEXT PRIMARY KEY, count INTEGER NOT NULL) STRICT;
 
 
 class Readable(Protocol):
-    """A ledger that supports queries."""
+    """The interface of a ledger that can be queried."""
 
     def read(self, sql: str, *values: object) -> list[Row]:
         """Runs a query. Raises StoreError."""
 
 
 class Ledger:
-    """The ledger of one process; may be used from any thread."""
+    """The ledger of one process. Its methods may be called from any thread."""
 
     def __init__(self, folder: Path) -> None:
         """Opens the ledger, and creates its folder if it is missing. Raises StoreError if the ledger is in
@@ -78,7 +78,8 @@ class Ledger:
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             made = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=10)
             made.row_factory = sqlite3.Row
-            # Deleted data must not remain in the file.
+            # SQLite overwrites deleted data with zeros, because data such as names of users must not remain
+            # in the file.
             made.execute("PRAGMA secure_delete = ON")
             version = made.execute("PRAGMA user_version").fetchone()[0]
             if version == 0 and not made.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -141,7 +142,7 @@ class LedgerBeside:
 
     @property
     def is_there(self) -> bool:
-        """Whether the ledger exists; False also if the folder is not readable."""
+        """Returns whether the ledger exists; False also if the folder is not readable."""
         return os.access(self._path, os.R_OK)
 
     def read(self, sql: str, *values: object) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Names of states and kinds of servers. They are the same on pages, in `top` and in mails."""
+"""Defines the names of states and kinds of servers that pages, `top` and mails show."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Observations of servers in one round: readings of each agent, reports from other machines, and requests of
-jobs. Times are in ns since the epoch. None means that the value was not read.
+"""Defines observations of servers in one round: readings of each agent, reports from other machines, and
+requests of jobs. Times are in ns since the epoch. A value is None if it was not read.
 docs/explanation/server-states.md explains how each value is used."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ SECOND = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One interval of one server, as its own agent read it. The kind `client` means that clients' agents read
-    it."""
+    """The values of one server in one interval. The server's own agent read them or, for the kind `client`,
+    the agents of its clients."""
 
     host: str
     file_system: str
@@ -123,8 +123,9 @@ class Asked:
 
 
 class Jobs(Protocol):
-    """Provides the requests of jobs."""
+    """The interface that provides the requests of jobs to servers."""
 
     def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
-        """Returns a row for each job between two moments by the agent's clock. WITH_OBJECTS: for a metadata
-        server, the objects created for it on all object servers are included, which costs more."""
+        """Returns the requests of each job to the server HOST from BEGIN_NS to END_NS by the server's clock.
+        If WITH_OBJECTS is true and HOST is a metadata server, the objects created on all object servers are
+        included, which takes longer."""

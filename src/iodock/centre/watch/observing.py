@@ -1,5 +1,5 @@
-"""Observations of servers from a monitor store: the data since the previous round, and the data of the last
-hours."""
+"""Makes observations of servers from a monitor store. An observer reads the data that arrived since the
+previous round, and at the start the data of the last hours."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ON_ITS_WAY = 3 * SECOND
 
 @dataclass
 class Observer:
-    """Makes the observations from one store."""
+    """Makes the observations of the servers in one store."""
 
     store: MonitorTables
     ids: JobIds
@@ -59,23 +59,23 @@ class Observer:
 
     @property
     def servers(self) -> int:
-        """Number of known servers."""
+        """Returns the number of known servers."""
         return len(self._homes.file_system)
 
     @property
     def file_systems(self) -> Mapping[str, str]:
-        """Maps hosts to their file systems, for servers that have an agent and for servers known only from
-        clients."""
+        """Returns the file system of each server by its host. This includes servers without an agent that are
+        known only from their clients."""
         mounted = sorted(self._mounts.items(), reverse=True)
         seen = {server: name for (_, server), name in mounted if self._server_called(server) is None}
         return {**seen, **self._homes.file_system}
 
     def prepare(self, now: int) -> None:
-        """Finds out which servers exist. Raises StoreError."""
+        """Reads from the store which servers exist and which file systems they serve. Raises StoreError."""
         self._know_homes(now)
 
     def past(self, now: int, hours: float, step_s: float, resolution: str = "minute") -> Iterator[Round]:
-        """Gives observations of the last hours up to NOW, in steps, from which normal values are learnt.
+        """Yields rounds of the last hours up to NOW in steps of STEP_S. Usual values are learnt from them.
         Reports from other machines are left out. Raises StoreError."""
         self._know_homes(now)
         end, step = now - _STEPS_BACK * self.step, max(int(step_s * SECOND), self.step)
@@ -84,9 +84,9 @@ class Observer:
             yield Round(at * step, tuple(observations))
 
     def stretch(self, begin: int, end: int, resolution: str, news_from: int) -> Iterator[Round]:
-        """Gives every round that ended between two past moments, even those without readings. From NEWS_FROM
-        on, reports from other machines are read for each minute, which costs more than the rest. Raises
-        StoreError, QueryError."""
+        """Yields every round that ended from BEGIN to END, which are in the past, including rounds without
+        readings. From NEWS_FROM on, reports from other machines are read once a minute. They are not read
+        before, because reading them takes longer than all other queries. Raises StoreError, QueryError."""
         found = self._observations(begin, end + self.step, self.step, resolution)
         by_clients = self._by_clients(end, begin, end + self.step, resolution)
         by_round = _rounds(found + self._without_agent(by_clients))
@@ -109,8 +109,8 @@ class Observer:
         self._know_clocks(now)
         if self._may_have_moved():
             place_targets(self.store, now, self.step, self._homes)
-        # Data that is late by one step is still used. After a pause, data that is up to _STEPS_BACK steps
-        # late is used.
+        # The query includes data that is one step late. After a pause between two calls it includes data of
+        # up to _STEPS_BACK steps.
         back = min(max(now - self._asked_round, self.step), _STEPS_BACK * self.step)
         late = max(self.step // 2, _ON_ITS_WAY)
         begin, is_set_back = self._begin_of_round(now - back - late), now < self._asked_round
@@ -128,14 +128,15 @@ class Observer:
         return Round(now, tuple(fresh), told)
 
     def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
-        """See `Jobs`. For a metadata server, the objects that its file system's object servers created for
-        each job are included if they are requested. Raises StoreError."""
+        """Returns the requests of jobs as `Jobs` says. If WITH_OBJECTS is true and HOST is a metadata server,
+        the objects that the object servers of its file system created for each job are included. Raises
+        StoreError."""
         found = self._asked_of_servers(host, begin_ns, end_ns, with_objects)
         return found or self._asked_of_nodes(host, begin_ns, end_ns)
 
     def _asked_of_nodes(self, host: str, begin_ns: int, end_ns: int) -> list[Asked]:
-        """Requests of jobs as counted by nodes: those that are known to have mounted the server, else all
-        machines that are not servers."""
+        """Returns the bytes that processes of jobs read and wrote on the nodes that are known to have mounted
+        the server. If no such node is known, all machines are included."""
         mounted = sorted({node for node, server in self._mounts if self._is_called(server, host)})
         rows = servers.asked_of_nodes(self.store, mounted or None, self.ids, begin_ns, end_ns).to_pylist()
         return [Asked(str(row["job"]), node_bytes=number(row, "node_bytes") or 0.0) for row in rows]
@@ -152,21 +153,22 @@ class Observer:
         return _asked(servers.asked(self.store, hosts, self.ids, begin_ns, end_ns).to_pylist())
 
     def _server_called(self, address: str) -> str | None:
-        """Returns the host behind an address or target that clients know, if the host has an agent."""
+        """Returns the host of a server that clients know under an address or the name of a target, or None if
+        the host has no agent."""
         known = self._homes.file_system
         if address in self._homes.of_target:
             return self._homes.of_target[address]
         return next((host for host in sorted(self._homes.metadata) if known.get(host) == address), None)
 
     def _without_agent(self, by_clients: list[tuple[int, Observation]]) -> list[tuple[int, Observation]]:
-        """Selects the servers that are known only from clients."""
+        """Returns the observations of servers that have no agent and are known only from clients."""
         return [pair for pair in by_clients if self._server_called(pair[1].host) is None]
 
     def _told(
         self, said: Mapping[str, News], observations: list[Observation], by_clients: list[Observation]
     ) -> dict[str, News]:
-        """Adds to SAID the view of clients, for servers that have an agent, and the responses of services to
-        their agents."""
+        """Returns SAID with two additions: for servers with an agent, the waiting times that their clients
+        observe, and the time in which a service answered the agent on its machine."""
         told = dict(said)
         seen: dict[str, dict[str, Observation]] = {}
         for one in by_clients:
@@ -180,12 +182,12 @@ class Observer:
         return told
 
     def _begin_of_round(self, moment: int) -> int:
-        """Begin of the round in which this moment lies."""
+        """Returns the begin of the round that contains this time."""
         return moment // self.step * self.step + self.step // servers.LATE
 
     def _may_have_moved(self) -> bool:
-        """Whether targets may have moved: a server with targets did not report in the last round, has lost
-        its targets, or serves targets of others."""
+        """Returns whether a target may have moved to another server. This may be so if a server with targets
+        was silent in the last round, has lost its targets, or serves targets of another server."""
         seen = self._given.seen
         last = max(seen.values(), default=0)
         is_silent = any(seen.get(host, 0) < last for host in self._homes.of_target.values())
@@ -197,7 +199,7 @@ class Observer:
             self._homes = homes(self.store, now - 7 * DAY, now + _AHEAD)
 
     def _know_clocks(self, now: int) -> None:
-        """Finds servers whose clock is behind: their newest rows are old, but data still arrives."""
+        """Finds servers whose clock is behind. Their newest rows appear old, but new rows still arrive."""
         if now - self._asked_clocks < _CLOCKS_EVERY:
             return
         self._asked_clocks = now
@@ -212,7 +214,8 @@ class Observer:
         }
 
     def _goes_on(self, host: str, newest: int) -> bool:
-        """Whether data arrived since the last check. The host is then not silent, and its clock is behind."""
+        """Returns whether the host's newest row is later than at the last check. Then the host is not silent,
+        and old rows mean that its clock is behind."""
         at = newest // self.step
         before, self._newest[host] = self._newest.get(host, at), at
         return at > before
@@ -226,7 +229,7 @@ class Observer:
         hosts: Sequence[str] | None = None,
         is_wanted: IsWanted = lambda host, at: True,
     ) -> list[tuple[int, Observation]]:
-        """Returns round and observation of file servers."""
+        """Returns the observations of file servers from BEGIN to END, each with the number of its round."""
         asked = (self.store, begin, end, step, resolution, hosts)
         machines = self._by_round(servers.machines(*asked), is_wanted)
         served = self._by_round(servers.served(*asked), is_wanted)
@@ -238,8 +241,8 @@ class Observer:
         return _with_creates(found)
 
     def _by_round(self, table: pa.Table, is_wanted: IsWanted) -> dict[tuple[str, int], Row]:
-        """Groups rows by host and round. Only file servers and rounds that are still needed are kept, because
-        there are many."""
+        """Returns rows by host and round. Rows of other hosts and of rounds that are not needed are dropped
+        early, because a table may have many rows."""
         names = table.column_names
         columns = [column.to_pylist() for column in table.columns]
         hosts, rounds = columns[names.index("host")], columns[names.index("round")]
@@ -253,12 +256,14 @@ class Observer:
     def _by_clients(
         self, now: int, begin: int, end: int, resolution: str = "fine"
     ) -> list[tuple[int, Observation]]:
-        """Observations of servers that clients have mounted; for NFS, only of servers without an agent."""
-        # If no mount is known yet, the first clients may just have begun to send, so the store is queried
-        # more often.
+        """Returns observations of the servers that clients have mounted, each with the number of its round.
+        They combine the values of all clients of a server."""
+        # While no mount is known, the store is queried for mounts more often, because the first clients may
+        # just have begun to send data.
         if now - self._asked_mounts > (_CLOCKS_EVERY if self._mounts else _MOUNTS_EVERY):
             self._asked_mounts = now
-            # The resolution of minutes is good enough, unless it is no longer kept.
+            # Rows of minutes are enough to find mounts, and fewer than fine rows. A coarser resolution is
+            # used only if the caller requests it because minutes are no longer kept.
             kept = "minute" if resolution == "fine" else resolution
             rows = servers.mounts(self.store, now - HOUR, now + _AHEAD, kept).to_pylist()
             self._mounts = {
@@ -319,7 +324,7 @@ def _rounds(found: list[tuple[int, Observation]]) -> dict[int, list[Observation]
 
 
 def _add_answers(told: dict[str, News], fresh: list[Observation]) -> None:
-    """Adds answers of services. An agent that queries the service on its machine acts as a probe."""
+    """Adds the response times of services to their agents to TOLD. They are used like those of a probe."""
     for one in fresh:
         if one.answer_s is not None:
             known = told.get(one.host, NOTHING)
@@ -327,8 +332,8 @@ def _add_answers(told: dict[str, News], fresh: list[Observation]) -> None:
 
 
 def _with_creates(found: list[tuple[int, Observation]]) -> list[tuple[int, Observation]]:
-    """Adds to the metadata servers' requests the objects created on all object servers of their file
-    system."""
+    """Adds to the observation of each metadata server the number of objects that all object servers of its
+    file system created in the same round."""
     made: dict[tuple[int, str], float] = {}
     for at, one in found:
         if one.object_creates is not None:
@@ -341,15 +346,15 @@ def _with_creates(found: list[tuple[int, Observation]]) -> list[tuple[int, Obser
 
 
 def _counted(row: Row, name: str, reads: set[str]) -> float | None:
-    """Returns a counter of a row. A counter that the agent reads but that has no row did not grow, so it is
-    0."""
+    """Returns a counter of a row. If the counter is missing although the agent reads it, it did not grow, and
+    the result is 0."""
     value = number(row, name)
     return 0.0 if value is None and name in reads else value
 
 
 def _ratio(row: Row, above: str, below: str, factor: float = 1.0) -> float | None:
-    """Returns the ratio of two counters, or None if nothing was counted or there is no time: Lustre before
-    2.13 has no operation times."""
+    """Returns the ratio of two counters, or None if the divisor is 0 or a counter is missing. A time of 0
+    counts as missing, because Lustre before 2.13 does not measure the time of operations."""
     sum_, count = number(row, above), number(row, below)
     if sum_ is None or not count or (sum_ == 0 and above == "time_us"):
         return None
@@ -362,7 +367,8 @@ def _seconds(row: Row, name: str) -> float | None:
 
 
 def _share(row: Row, service_us: float | None, step: int) -> float | None:
-    """Returns the use of all processors, or of one processor if the service has one thread."""
+    """Returns the use of all processors of a machine as a share from 0 to 1. For a service with one thread,
+    returns the use of one processor by this service."""
     if service_us is not None:
         return min(1.0, service_us * 1000 / step)
     busy, idle = number(row, "busy_us"), number(row, "idle_us")

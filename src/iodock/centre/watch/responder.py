@@ -1,5 +1,5 @@
-"""Responds to verdicts with episodes, notices and actions. The collector's loop calls `respond` once in each
-interval, with one verdict of each server; commands and messages run in separate threads."""
+"""Responds to verdicts with episodes, notices and actions. The collector calls `respond` once in each
+interval with the verdicts on all servers. Commands and messages are sent in separate threads."""
 
 from __future__ import annotations
 
@@ -40,14 +40,15 @@ ENDS_WITHIN_S = 20.0
 
 
 class Responder:
-    """Responds to the verdicts of one collector. May be used from any thread."""
+    """Responds to the verdicts of one collector. Its methods may be called from any thread."""
 
     def __init__(
         self, folder: Path, settings: Settings, started: int, sufferers: Sufferers = of_nobody,
         run: Run = answer_of, send: Sender | None = None,
     ) -> None:  # fmt: skip
-        """STARTED: ns since the epoch. RUN: runs commands of the scheduler. SEND: sends letters. Raises
-        RequestError if settings are invalid; StoreError."""
+        """Opens the ledger in FOLDER. STARTED is the collector's start in ns since the epoch. RUN runs
+        commands of the scheduler, and SEND sends letters. Raises RequestError if settings are invalid;
+        StoreError."""
         self.rules, self._privacy = settings.response, settings.privacy
         notices = checked(settings.notices)
         self.desk = _desk(self.rules, run)
@@ -69,8 +70,8 @@ class Responder:
             self._actions.recover(started)
 
     def respond(self, verdicts: Sequence[Verdict], now: int) -> None:
-        """Processes one interval. VERDICTS: at most one of each server, as of NOW, ns since the epoch. Raises
-        StoreError; the next call then makes up for it."""
+        """Processes the verdicts of one interval. VERDICTS has at most one for each server, and NOW is their
+        time in ns since the epoch. Raises StoreError; the next call then writes the missing changes."""
         with self._deciding:
             self._tell(verdicts, now)
             self._decider.weigh(verdicts, self._open, now)
@@ -94,8 +95,8 @@ class Responder:
             raise
 
     def _told(self, found: dict[Key, Episode], stale: list[Key], now: int) -> dict[Key, Episode]:
-        """Writes all changes of an interval in one transaction, and returns the open episodes. STALE: changes
-        that are not yet in the ledger."""
+        """Writes all changes of an interval in one transaction, and returns the open episodes. STALE has the
+        keys of episodes whose changes are not in the ledger yet."""
         with self._ledger.writing() as connection:
             found |= {key: episode_rows.save(connection, found[key]) for key in stale}
             over = [one for one in found.values() if one.is_over]
@@ -110,17 +111,17 @@ class Responder:
         return still
 
     def perform(self, now: int) -> None:
-        """Runs the commands that are due. Raises StoreError."""
+        """Runs the commands of actions that are due. Raises StoreError."""
         if self._actions:
             self._actions.perform(now, self._end.is_set)
 
     def send(self, now: int, channel: Channel | None = None) -> int:
-        """Sends letters that are due; returns how many were tried. CHANNEL: only this one. Raises
-        StoreError."""
+        """Tries to send the letters that are due and returns their number. If CHANNEL is given, only letters
+        of this channel are sent. Raises StoreError."""
         return self._outbox.send_due(now, self._end.is_set, channel=channel)
 
     def forget(self, now: int) -> None:
-        """Removes data older than the site's retention time. Raises StoreError."""
+        """Removes data that is older than the site's retention times. Raises StoreError."""
         kept = self._privacy
         with self._ledger.writing() as connection:
             episode_rows.forget(connection, now - round(kept.episodes_days * DAY))
@@ -129,26 +130,28 @@ class Responder:
         self._audit.forget(now - round(kept.audit_days * DAY))
 
     def confirm(self, number: int, by: str, now: int) -> None:
-        """An operator confirms an action. Raises RequestError, StoreError."""
+        """Processes the confirmation of an action by the operator BY. Raises RequestError, StoreError."""
         with self._deciding:
             self._decider.confirm(number, f"operator {by}".strip(), self._open.values(), now)
 
     def decline(self, number: int, by: str, now: int) -> None:
-        """An operator declines an action. Raises RequestError, StoreError."""
+        """Processes the refusal of an action by the operator BY. Raises RequestError, StoreError."""
         with self._deciding:
             self._decider.decline(number, f"operator {by}".strip(), now)
 
     def undo(self, number: int, by: str, now: int) -> None:
-        """An operator undoes an action. Raises RequestError, StoreError."""
+        """Makes `perform` undo an action because the operator BY requested it. Raises RequestError,
+        StoreError."""
         with self._deciding:
             self._decider.undo(number, f"operator {by}".strip(), now)
 
     def actions(self, most: int = 100) -> list[Action]:
-        """Actions, the newest first. Raises StoreError."""
+        """Returns the latest actions, the newest first. Raises StoreError."""
         return action_rows.newest(self._ledger, most)
 
     def asked(self) -> list[tuple[Action, Episode]]:
-        """Actions that wait for an operator. Raises StoreError."""
+        """Returns the actions that wait for an operator's decision, with their episodes. Raises
+        StoreError."""
         pairs = [
             (one, episode_rows.episode(self._ledger, one.episode))
             for one in action_rows.with_status(self._ledger, "asked")
@@ -156,34 +159,38 @@ class Responder:
         return [(action, episode) for action, episode in pairs if episode is not None]
 
     def episodes(self, since: int, most: int = 200) -> list[Episode]:
-        """Episodes that were not over at SINCE, ns since the epoch, the newest first. Raises StoreError."""
+        """Returns the episodes that were not over at SINCE (ns since the epoch), the newest first. Raises
+        StoreError."""
         return episode_rows.recent(self._ledger, since, most)
 
     def suspected(self, since: int) -> dict[str, int]:
-        """For each suspected job, the number of episodes that were not over at SINCE. Raises StoreError."""
+        """Returns, for each job, the number of episodes in which it was a suspect and that were not over at
+        SINCE (ns since the epoch). Raises StoreError."""
         return episode_rows.suspected(self._ledger, since)
 
     def episodes_between(self, begin: int, end: int) -> list[Episode]:
-        """Episodes that were open at any time between two moments, ns since the epoch. Raises StoreError."""
+        """Returns the episodes that were open at any time from BEGIN to END (ns since the epoch). Raises
+        StoreError."""
         open_ones = {one.number: one for one in self.open_episodes()}
-        # The ledger has the duration of an open episode only as of the last save, so the current one is used.
+        # Open episodes are saved to the ledger only at intervals, so the newer ones in memory are returned.
         return [open_ones.get(one.number, one) for one in episode_rows.between(self._ledger, begin, end)]
 
     def waiting(self) -> int:
-        """Letters in the queue. Raises StoreError."""
+        """Returns the number of letters that wait to be sent. Raises StoreError."""
         return self._outbox.waiting()
 
     def open_episodes(self) -> list[Episode]:
-        """Open episodes, as of the last interval."""
+        """Returns the open episodes after the last interval."""
         return list(self._open.values())
 
     def counts(self) -> dict[str, int]:
-        """Numbers of letters sent and lost, by channel and reason. Raises StoreError."""
+        """Returns the numbers of letters sent and lost, by channel and reason. Raises StoreError."""
         return counts(self._ledger)
 
     @contextlib.contextmanager
     def running(self, tell: Tell) -> Iterator[None]:
-        """Sends commands and letters while the context is open. TELL gets a line for each failure."""
+        """Runs commands and sends letters in background threads while the context is open. TELL is called
+        with a line for each new failure."""
         tasks: tuple[tuple[str, Callable[[int], object], float], ...] = (
             ("actions", self.perform, WORK_EVERY_S), ("forgetting", self.forget, FORGET_EVERY_S),
             # Each channel has its own thread, so that a mail server that hangs delays only mails.
@@ -197,7 +204,8 @@ class Responder:
         finally:
             self._end.set()
             for thread in threads:
-                # A mail server that hangs must not prevent the collector from ending.
+                # The wait is limited, because a mail server that does not respond must not prevent the
+                # collector from ending.
                 thread.join(ENDS_WITHIN_S)
 
     def _again(self, name: str, task: Callable[[int], object], every: float, tell: Tell) -> None:
@@ -207,10 +215,11 @@ class Responder:
                 task(time.time_ns())
             except IodockError as error:
                 trouble = str(error)
-            # Bugs are caught, too: they must not silently stop notices and the undoing of actions.
+            # Other exceptions are bugs. They are caught, because otherwise the thread would end and no more
+            # notices would be sent or actions undone.
             except Exception as error:
                 trouble = f"{name}: {type(error).__name__}: {error}"
-            # Only new errors are printed. An error that lasts, such as a full disk, would fill the log.
+            # Only new errors are printed, because a lasting error, such as a full disk, would fill the log.
             if not self._end.is_set() and trouble != self._trouble.get(name, ""):
                 tell(f"error: {trouble}" if trouble else f"over: {self._trouble[name]}")
             self._trouble[name] = trouble
@@ -221,8 +230,8 @@ class Responder:
 
 
 def _is_to_be_saved(episode: Episode, saved: Episode | None) -> bool:
-    """Whether an episode must be saved now. Thousands of servers may be unwell for hours, so values that
-    change with every verdict are saved only at intervals."""
+    """Returns whether an episode must be saved now. Thousands of servers may be unwell for hours, so values
+    that change with every verdict are saved only at intervals."""
     if saved is None or episode.is_over or episode.seen_ns - saved.seen_ns >= SAVE_EVERY_NS:
         return True
     jobs = [[suspect.job for suspect in one.suspects] for one in (episode, saved)]
@@ -230,18 +239,20 @@ def _is_to_be_saved(episode: Episode, saved: Episode | None) -> bool:
 
 
 def _in_time(verdict: Verdict, now: int) -> Verdict:
-    """Limits a verdict's time to the present: a future time would make all later verdicts look old."""
+    """Limits a verdict's time to NOW. With a time in the future, all following verdicts would appear older
+    than this one and be ignored."""
     return verdict if verdict.at_ns <= now else replace(verdict, at_ns=now)
 
 
 def _not_ahead(episode: Episode | None, now: int) -> Episode | None:
-    """Limits an episode's time to the present. It may be in the future if this machine's clock was set
-    back."""
+    """Limits the time of an episode's last verdict to before NOW. It may be in the future if this machine's
+    clock was set back."""
     return replace(episode, seen_ns=now - 1) if episode is not None and episode.seen_ns > now else episode
 
 
 def _desk(rules: Intervention, run: Run) -> SchedulerDesk | None:
-    """Raises RequestError if the scheduler does not support the action, or if there is no scheduler."""
+    """Returns the interface to the scheduler in the settings, or None if there is none. Raises RequestError
+    if actions are enabled and there is no scheduler or it does not support the action."""
     if rules.scheduler is None:
         if rules.mode != "suggest":
             raise RequestError(f'[response] mode = "{rules.mode}" needs a scheduler', 'scheduler = "slurm"')

@@ -1,5 +1,5 @@
-"""The state that one sample indicates: the conditions of docs/explanation/server-states.md, in their
-order."""
+"""Determines the state that one sample indicates. The conditions of docs/explanation/server-states.md are
+checked in the order in which they are listed there."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class Sign:
 
 
 class Sample:
-    """One observation that is compared with usual values. HELD: the present state, for which lower limits
-    apply."""
+    """Compares one observation with usual values. HELD is the server's present state. Its limits are lower,
+    so that a server does not alternate between two states."""
 
     def __init__(
         self, one: Observation, news: News | None, usual: Usual, held: State | None, limits: ServerStates
@@ -68,7 +68,7 @@ class Sample:
         self._held = held
 
     def sign(self, has_restarted: bool) -> Sign:
-        """Returns the sign of this sample. HAS_RESTARTED: the server's uptime decreased."""
+        """Returns the sign of this sample. HAS_RESTARTED says that the server's uptime decreased."""
         state = self._state(has_restarted)
         evidence = tuple(self._evidence(state, has_restarted))
         return Sign(state, self._confidence(state, len(evidence)), evidence)
@@ -95,7 +95,8 @@ class Sample:
 
     @property
     def is_stalled(self) -> bool:
-        """Requests wait, hardly any is handled, and the CPU is not busy."""
+        """Returns whether the server is stalled: requests wait, hardly any request is handled, and the CPU is
+        not busy."""
         if not self._is_hardly_handled or self.is_cpu_busy or self._answers_quickly:
             return False
         return self._waits_here or (self._waits_elsewhere and not self.is_unreachable)
@@ -111,19 +112,21 @@ class Sample:
         drain = self.drain_s
         if drain is None or drain < self.limits.drain_s or (usual is not None and rate > usual):
             return False
-        # If the state lasts, the waiting time of the waiting requests becomes as long, by Little's law.
+        # By Little's law, requests in a long queue wait long if the queue persists. A short waiting time
+        # means that the queue is only a burst.
         return self.one.wait_s is None or self.one.wait_s >= _LONG_WAIT_S
 
     @property
     def drain_s(self) -> float | None:
-        """Time that the waiting requests would take at the present rate."""
+        """Returns the time in s that the server would need for the waiting requests at the present rate, or
+        None if it is not known."""
         rate, waiting = self.found.get("handled"), self.one.waiting
         return waiting / rate if rate and waiting is not None else None
 
     @property
     def _answers_quickly(self) -> bool:
-        """Whether the few handled requests had not waited and took no longer than usual, and no other
-        requests wait."""
+        """Returns whether no requests are queued and the handled ones were fast. Their waiting time must be
+        below the limit or, if it is not known, their duration must be usual."""
         if self._has_queue:
             return False
         if self.one.wait_s is not None:
@@ -132,7 +135,7 @@ class Sample:
 
     @property
     def _waits_here(self) -> bool:
-        """Whether requests wait, according to the server's own values."""
+        """Returns whether values that the server's own agent read show that requests wait."""
         one = self.one
         if self._has_queue:
             return True
@@ -151,7 +154,7 @@ class Sample:
 
     @property
     def _waits_elsewhere(self) -> bool:
-        """Whether requests wait, according to clients and probes."""
+        """Returns whether values from clients and probes show that requests wait."""
         news = self.news
         if news.has_no_answer or (news.probe_s or 0.0) >= _LONG_PROBE_S:
             return True
@@ -162,7 +165,7 @@ class Sample:
 
     @property
     def is_unreachable(self) -> bool:
-        """Whether clients lose the connection while none of their requests waits at the server."""
+        """Returns whether clients lose the connection while none of their requests waits at the server."""
         lost = max(self.news.lost, self.evictions)
         return lost >= _FEW_LOST and not self._waits_here
 
@@ -182,8 +185,8 @@ class Sample:
 
     @property
     def _fills_up(self) -> bool:
-        """Whether more requests wait than there are threads, and far longer than usual. This happens in the
-        first seconds of an overload."""
+        """Returns whether at least as many requests wait as threads are busy, requests wait far longer than
+        usual, and the processors are fully used. This is so in the first seconds of an overload."""
         waiting, threads, usual = self.one.waiting, self.one.threads, self.usual.of("wait")
         if waiting is None or threads is None or usual is None or self.one.wait_s is None:
             return False
@@ -194,14 +197,16 @@ class Sample:
 
     @property
     def _is_slow(self) -> bool:
-        """Whether operations take several times as long as usual, both per operation and per MiB."""
+        """Returns whether operations take several times as long as usual. If the moved bytes are known, the
+        time per MiB must be several times the usual one, too."""
         is_long = self._is_times("operation", self.one.operation_s, _LEAST_SLOW_S)
         if not is_long or self.usual.of("operation-mib") is None or "operation-mib" not in self.found:
             return is_long
         return self._is_times("operation-mib", self.found["operation-mib"], 0.0)
 
     def _is_times(self, name: str, value: float | None, least: float) -> bool:
-        """Whether a value is several times the usual one, and at least LEAST."""
+        """Returns whether a value is at least LEAST and several times the usual value of the quantity
+        NAME."""
         usual, times = self.usual.of(name), self.limits.slow_times
         if self._held in ("overload", "degraded", "stall"):
             times /= 2
@@ -214,7 +219,8 @@ class Sample:
 
     @property
     def works(self) -> bool:
-        """Whether the server handles at least as many requests as usual."""
+        """Returns whether the server works at full capacity or handles at least as many requests as usual, so
+        that a long wait means overload and not a fault."""
         if self.is_cpu_busy or self._is_more("handled", _MORE) or self._is_more("moved", _MORE):
             return True
         knows_cpu = self.one.cpu is not None and self.one.kind == "metadata"
@@ -261,7 +267,7 @@ class Sample:
 
 
 def told(news: News, evictions: int = 0) -> Iterator[Evidence]:
-    """Lists reports from other machines as evidence."""
+    """Yields the reports of other machines about the server as evidence."""
     if news.lost:
         yield Evidence("lost", float(news.lost), None, "1")
     if evictions:

@@ -1,4 +1,5 @@
-"""The state of each server, sample by sample. docs/explanation/server-states.md has the rules."""
+"""Determines the state of each server after each sample, by the rules in
+docs/explanation/server-states.md."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _EARLY = 0.15
 
 @dataclass
 class _Server:
-    """What is known about one server."""
+    """The state of one server and all that is remembered about it."""
 
     file_system: str
     kind: Kind
@@ -56,21 +57,24 @@ class _Server:
 
     @property
     def every_s(self) -> float:
-        """Interval between samples. Some agents read less often than the collector looks."""
+        """Returns the interval between the server's samples in s, which is longer than a round of the
+        collector if the agent reads less often."""
         least = sorted(self.gaps_s)[:_ALIKE]
-        # If the shortest gaps are equal they show the interval; a longer gap means that samples are missing.
+        # If the shortest intervals between the last samples are nearly equal, they are the agent's interval.
+        # Longer ones contain missing samples.
         is_known = len(least) == _ALIKE and least[-1] <= _LONGER * least[0]
         return max(self.step_s, least[0]) if is_known else self.step_s
 
     def come_back(self, sign: Sign, begin_ns: int) -> None:
-        """Handles a server that was reported as gone and now reports again, without having restarted."""
+        """Processes the first sample of a server that was reported as gone because it was silent, and that
+        has not restarted in between."""
         is_unwell = sign.state in UNWELL
         self.state, self.sign, self.samples = sign.state, sign, 1
         self.since_ns = self.since_ns if is_unwell else begin_ns
         self.other.clear()
 
     def take(self, sign: Sign, begin_ns: int, limits: ServerStates) -> None:
-        """Processes one more sample."""
+        """Processes the sign of one more sample, and changes the state if enough samples agree."""
         if sign.state == self.state:
             self.other.clear()
             self.samples += 1
@@ -81,7 +85,8 @@ class _Server:
         is_sure = sign.state in ("failover", "no-samples") or len(alike) >= limits.samples
         if is_sure or len(self.other) > limits.samples:
             first = begin_ns if sign.state in ("failover", "no-samples") else alike[0]
-            # If trouble changes its kind, it began with the first sign of any trouble.
+            # If several samples in sequence show different states of trouble, the period begins with the
+            # first of them.
             if sign.state in UNWELL:
                 first = min([first, *(begin for state, begin in self.other if state in UNWELL)])
             self.state, self.since_ns, self.samples = sign.state, first, len(alike)
@@ -90,14 +95,14 @@ class _Server:
 
 
 class States:
-    """Judges all servers of a store, round by round."""
+    """Determines the states of all servers of a store, round by round."""
 
     def __init__(self, limits: ServerStates | None = None) -> None:
         self.limits = limits or ServerStates()
         self._servers: dict[str, _Server] = {}
 
     def take(self, round_: Round) -> list[Verdict]:
-        """The present verdict of every server."""
+        """Processes a round and returns the present verdict on every server."""
         heard = set()
         for one in round_.observations:
             heard.add(one.host)
@@ -107,41 +112,43 @@ class States:
         return [self._verdict(host, server, round_.now_ns) for host, server in sorted(self._servers.items())]
 
     def wake(self, now_ns: int) -> None:
-        """Is called after the past was processed. Silence of servers counts only from now on, because later
-        data was not examined."""
+        """Prepares for present rounds after past rounds were processed. The silence of a server counts only
+        from NOW_NS on, because data between the last past round and NOW_NS was not read."""
         for server in self._servers.values():
             server.heard_ns = max(server.heard_ns, now_ns)
             server.step_s = min(server.step_s, self.limits.sample_s)
-            # The past was processed in steps that are longer than its samples, so their gaps say nothing.
+            # Past rounds are longer than samples, so the intervals between them do not show the agent's
+            # interval.
             server.gaps_s.clear()
 
     def clock(self, host: str) -> tuple[float, int]:
-        """Returns, for a known server, the length of a sample in seconds, and the difference by which its
-        clock is ahead, ns."""
+        """Returns the interval between the samples of a known server in s, and the number of ns by which its
+        clock is ahead."""
         server = self._servers[host]
         return server.every_s, server.clock_ns
 
     def known_since(self, host: str) -> int:
-        """Begin of the first sample of a known server, ns since the epoch by the server's clock."""
+        """Returns the begin of the first sample of a known server, in ns since the epoch by the server's
+        clock."""
         server = self._servers[host]
         return server.known_ns + server.clock_ns
 
     def sample(self, host: str) -> Sign | None:
-        """The sign of a server's sample in the last round; None: there was no sample."""
+        """Returns the sign of a server's sample in the last round, or None if there was no sample."""
         server = self._servers.get(host)
         return server.last if server else None
 
     @property
     def hosts(self) -> list[str]:
-        """Hosts of the known servers."""
+        """Returns the hosts of the known servers."""
         return sorted(self._servers)
 
     def known(self, host: str) -> frozenset[str]:
-        """Names of the quantities for which a known server has a usual value."""
+        """Returns the names of the quantities for which a known server has a usual value."""
         return self._servers[host].usual.known
 
     def usual(self, host: str, what: str) -> float | None:
-        """The usual value of a quantity for a server; None: not known."""
+        """Returns the usual value of the quantity WHAT for a server, or None if it is not known."""
         server = self._servers.get(host)
         return server.usual.of(what) if server else None
 
@@ -179,7 +186,7 @@ class States:
             server.take(sign, begin_ns, self.limits)
 
     def _miss(self, host: str, news: News, now_ns: int) -> None:
-        """Handles a round without data of the server."""
+        """Processes a round without data of the server."""
         server = self._servers[host]
         server.last = None
         silent_s = (now_ns - server.heard_ns) / SECOND
@@ -188,13 +195,14 @@ class States:
             return
         missed = silent_s / server.every_s + _EARLY
         is_gone = news.is_away or news.has_no_answer or news.lost >= _SURE_LOST
-        # A stalled server's agent may get no answer either and be late, so a longer silence is allowed.
+        # On a stalled server the agent may be blocked, too, and send its samples late, so a longer silence is
+        # allowed.
         least = self.limits.silent_samples if server.state == "stall" and not news.is_away else 1
         state: State
         if missed >= least and is_gone:
             state = "failover"
         elif missed >= self.limits.silent_samples:
-            # A server that was gone and is silent has not come back, so its state remains.
+            # A silent server that was reported as gone has not come back, so it keeps the state `failover`.
             state = "failover" if server.state == "failover" else "no-samples"
         else:
             server.missed = int(missed)
@@ -214,14 +222,15 @@ class States:
 
 
 def _with_last(sign: Sign, last: tuple[float, float]) -> Sign:
-    """Completes a sign in which no request was handled: the number of waiting requests is then unknown, and
-    the last known values are used."""
+    """Adds the last known number of waiting requests and their waiting time to a sign. They are unknown in a
+    sample in which the server handled no request."""
     waiting, wait_s = Evidence("last-waiting", last[0], None, "1"), Evidence("last-wait", last[1], None, "s")
     return replace(sign, evidence=(*sign.evidence, waiting, wait_s))
 
 
 def _has_restarted(server: _Server | None, one: Observation) -> bool:
-    """Whether the server's uptime decreased. A decrease by less than a sample may be due to rounding."""
+    """Returns whether the server's uptime decreased by more than 1 s. A smaller decrease may be due to
+    rounding."""
     if server is None or server.uptime_s is None or one.uptime_s is None:
         return False
     return one.uptime_s < server.uptime_s - 1

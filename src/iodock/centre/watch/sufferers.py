@@ -1,4 +1,4 @@
-"""Finds the present users of a file system, so that they can be notified that it is unwell."""
+"""Finds the present users of a file system, who are notified when the file system has problems."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _MOST_JOBS = 20_000
 
 
 def sufferers(store: MonitorTables, ids: JobIds) -> Sufferers:
-    """Returns users with a job that moved bytes on the file system in the last quarter of an hour."""
+    """Returns a function that finds the users with a job on a file system in the last 15 minutes. The
+    function returns None if the store can't be read."""
 
     def found(file_system: str) -> set[str] | None:
         now = time.time_ns()

@@ -1,6 +1,6 @@
-"""Finds jobs that may have caused an overload or a stall. Their requests just before and during it are
-compared with their requests in the quarter of an hour before. Source: K 2017, sections 2 and 3, in
-docs/explanation/server-states.md."""
+"""Finds jobs that may have caused an overload or a stall. It compares a job's requests just before and during
+the episode with its requests in the 15 minutes before. The method follows sections 2 and 3 of the report K
+2017, which docs/explanation/server-states.md cites."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ _TOLD = {
 
 @dataclass(frozen=True)
 class _Window:
-    """Rates per second of each job in a period, and before the period."""
+    """The requests of each job in a period that begins before the trouble, in a reference period before, and
+    just before the trouble."""
 
     seconds: float
     reference_s: float
@@ -77,7 +78,8 @@ class _Window:
     lately_s: float
 
     def went_on(self, job: str, measure: Measure, rate: float) -> bool:
-        """Whether a job's load continued. A load that ended before the trouble did not cause it."""
+        """Returns whether a job still sent requests just before and during the trouble. A job whose load
+        ended earlier did not cause the trouble."""
         one = self.lately.get(job)
         return one is not None and measure(one) / self.lately_s >= _LEAST_LATELY * rate
 
@@ -91,9 +93,9 @@ class _Window:
 def suspects(
     verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int = 0, known_ns: int = 0
 ) -> tuple[Suspect, ...]:
-    """Returns the suspects, worst first; empty: no job stands out. STEP_S: length of a sample. CLOCK_NS:
-    difference by which the server's clock is ahead. KNOWN_NS: time since which data exists, by the server's
-    clock."""
+    """Returns the suspects, the most likely first. The result is empty if no job stands out. STEP_S is the
+    length of a sample in s. CLOCK_NS is the number of ns by which the server's clock is ahead. KNOWN_NS is
+    the time of the earliest data by the server's clock."""
     measures = _MEASURES.get((verdict.kind, verdict.state), ())
     if not measures:
         return ()
@@ -110,7 +112,7 @@ def suspects(
 def _grown_slowly(
     verdict: Verdict, jobs: Jobs, latest: _Window, measure: Measure, clock_ns: int
 ) -> tuple[Suspect, ...]:
-    """Finds a job that sends half of all requests and sent far fewer an hour or so ago."""
+    """Finds a job that sends at least half of all requests and sent far fewer 30 minutes to 6 hours ago."""
     length = int(_REFERENCE[1] * SECOND)
     for long_s in _LONG_BEFORE_S:
         end = verdict.since_ns + clock_ns - int(long_s * SECOND)
@@ -128,10 +130,11 @@ def _at_most(confidence: float, found: tuple[Suspect, ...]) -> tuple[Suspect, ..
 
 
 def _windows(verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int, known_ns: int) -> list[_Window]:
-    """Returns periods that begin three samples to three minutes before the trouble: a job that causes a stall
-    may need little time for it."""
+    """Returns periods of different lengths, which begin three samples to three minutes before the trouble.
+    Several are tried, because a job may cause a stall within seconds or within minutes."""
     since, now = verdict.since_ns + clock_ns, verdict.at_ns + clock_ns
-    # During a stall hardly any request is counted, so only its first sample is used.
+    # During a stall the server handles and counts hardly any requests, so only the first sample of the stall
+    # is used.
     lasts_s = step_s if verdict.state == "stall" else _length(_DURING, step_s)
     reference_s = _length(_REFERENCE, step_s)
     end = min(now, since + int(lasts_s * SECOND))
@@ -142,18 +145,19 @@ def _windows(verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int, known_n
 
     windows: list[_Window] = []
     least_s = _SAMPLES * step_s
-    # Requests before the beginning do not change, so they are queried only once.
+    # All periods contain the requests since the beginning of the trouble, so these are queried only once.
     meanwhile = asked(since, end) if end > since else {}
     lately_s = max(least_s, _LATELY_S)
     lately = _together(asked(since - int(lately_s * SECOND), since), meanwhile)
     lately_s += max(0.0, (end - since) / SECOND) if end > since else 0.0
     for before_s in sorted({least_s, _length((18, _BEFORE_S), step_s), max(_BEFORE_S, least_s)}):
         begin = since - int(before_s * SECOND)
-        # In the first minutes of the data, the known period is shorter than the requested one.
+        # If the data began only recently, the reference period is shortened to the time with data.
         compared_s = min(reference_s, (begin - known_ns) / SECOND)
         is_known = compared_s >= step_s
         before = asked(begin - int(compared_s * SECOND), begin) if is_known else {}
-        # If nothing can be compared, only the shortest period shows which job sends many requests now.
+        # If there is no data of a reference period, only the shortest period is used, because it shows best
+        # which job sends many requests now.
         if before or not windows:
             during = _together(asked(begin, since), meanwhile)
             seconds = max((end - begin) / SECOND, 1e-3)
@@ -184,8 +188,8 @@ def _length(most: tuple[int, float], step_s: float) -> float:
 
 
 def _standing_out(window: _Window, measure: Measure) -> tuple[float, tuple[Suspect, ...]]:
-    """Returns the growth of the first job, relative to the earlier requests of all jobs, and the jobs that
-    stand out."""
+    """Returns the jobs that stand out, and before them the growth of the first one relative to the earlier
+    requests of all jobs."""
     during, before = window.rates(measure)
     total, usual = sum(during.values()), sum(before.values())
     grown = {job: max(0.0, rate - before.get(job, 0.0)) for job, rate in during.items()}

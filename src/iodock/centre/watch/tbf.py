@@ -1,9 +1,11 @@
-"""Rules of Lustre's token bucket filter (TBF) that slow one job down on a server, as text for an operator.
+"""Makes rules for Lustre's token bucket filter (TBF) that slow one job down on a server, as commands that an
+operator can run.
 
 Sources: Lustre Operations Manual, "Network Request Scheduler (NRS) Tuning"; `nrs_tbf.h` (names have at most
 15 letters); `sanityn.sh` 77e to 77k, where rules have `jobid=` and `rate=` from 2.8.54 on; LU-17166 (ProjID),
 LU-17902 (nodemap). `nrs_tbf.c`: each different JobID (project, nodemap) has its own bucket in each CPU
-partition (LU-17158), and a rate is an integer from 1 on. No rule was tried on a Lustre here."""
+partition (LU-17158), and a rate is an integer of at least 1. The developers of iodock have not tried the
+rules on a Lustre server."""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ _STILL_SLOWS = 0.5
 
 @dataclass(frozen=True)
 class Rule:
-    """Commands to run on the server, and the commands that reverse them."""
+    """The commands that start a rule on the server, and the commands that stop it."""
 
     by: str
     """What the rule selects by: jobid, projid or nodemap."""
@@ -41,22 +43,25 @@ class Rule:
 
 
 def version_of(text: str) -> Version | None:
-    """Parses a version such as `2.15.3`; None: not known."""
+    """Parses a version such as `2.15.3` and returns its first two numbers, or None if the text is not a
+    version."""
     found = _VERSION.fullmatch(text.strip())
     return (int(found[1]), int(found[2])) if found else None
 
 
 def rules(kind: str, job: str, rate: float | None, ids: int | None, version: Version | None) -> list[Rule]:
-    """Returns rules for a server of this KIND. RATE: requests per second of the whole job. IDS: number of
-    JobIDs with which the server counts the job; a rule's rate applies to each of them. Rules by project or
-    nodemap have a placeholder for its name. If VERSION is unknown there is only the rule by JobID, which
-    works in 2.9 and later."""
+    """Returns the rules that the Lustre version supports for a server of this KIND. RATE is the number of
+    requests per second of the whole job. IDS is the number of JobIDs under which the server counts the job;
+    the rate of a rule applies to each JobID. Rules by project or nodemap contain a placeholder that the
+    operator replaces by its name. If VERSION is None, only the rule by JobID is returned, in the form for 2.9
+    and later."""
     service = _SERVICES.get(kind)
     if service is None or (version is not None and version < JOB_IDS):
         return []
     found = []
     if _PLAIN.fullmatch(job) and not is_too_divided(rate, ids):
-        # Depending on jobid_name, servers know the job as JOB or as JOB:USER:HOST.
+        # The parameter jobid_name of a server determines whether the JobID is JOB or JOB:USER:HOST, so the
+        # rule lists both forms.
         wanted = f"{job} {job}:*"
         found.append(_rule(service, "jobid", _name(job), wanted, _limit(rate, ids or 1), version))
     limit = _limit(rate, 1)
@@ -68,7 +73,8 @@ def rules(kind: str, job: str, rate: float | None, ids: int | None, version: Ver
 
 
 def is_too_divided(rate: float | None, ids: int | None) -> bool:
-    """Whether even the lowest rate, which is 1 for each JobID, would hardly slow the job down."""
+    """Returns whether the job has so many JobIDs that even the lowest rate, one request per second for each,
+    would hardly slow it down."""
     return ids is not None and ids > 1 and ids > _STILL_SLOWS * (rate or _UNKNOWN * _ABOUT)
 
 
@@ -92,5 +98,5 @@ def _rule(service: str, by: str, name: str, wanted: str, limit: int, version: Ve
 
 
 def _name(job: str) -> str:
-    """Makes the name of a rule: letters, digits and _, at most 15."""
+    """Returns the name of a job's rule, which has at most 15 letters, digits and underscores."""
     return "j" + re.sub(r"[^A-Za-z0-9]", "_", job)[:14]

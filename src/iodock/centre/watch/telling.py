@@ -1,6 +1,6 @@
-"""Decides when notices of episodes are sent: once at the begin and once at the end. Servers of one file
-system that are unwell at the same time share a notice, because a network failure must not send a thousand
-mails."""
+"""Decides when notices about episodes are sent, which is once at the begin and once at the end. Servers of
+one file system that have problems at the same time share a notice, because otherwise a network failure could
+cause a thousand mails."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from iodock.centre.watch.notices.recipients import Letter, Letters
 
 
 class Teller:
-    """Notices of one collector. Letters are put into the outbox in the caller's transaction."""
+    """Creates the notices of one collector. It puts letters into the outbox within the caller's
+    transaction."""
 
     def __init__(self, letters: Letters) -> None:
         self._letters = letters
         self._owners: set[tuple[int, str]] = set()
 
     def is_due(self, episodes: Iterable[Episode]) -> bool:
-        """Whether a notice will be sent for at least one of these episodes."""
+        """Returns whether a notice will be sent for at least one of these episodes."""
         least = self._letters.notices.least_samples
         return any(one.told is None and one.samples >= least for one in episodes)
 
     def begun(self, connection: sqlite3.Connection, episodes: Sequence[Episode], now: int) -> list[Episode]:
-        """Sends notices of begun episodes. EPISODES: all open ones. Returns those that have a notice now, or
-        a share in an earlier one."""
+        """Creates notices of episodes that have begun. EPISODES are all open episodes. Returns the changed
+        episodes, which now have a notice of their own or belong to the notice of an earlier episode."""
         groups: dict[tuple[str, str], int] = {
             (one.file_system, one.kind): one.told for one in episodes if one.told is not None
         }
@@ -71,8 +72,9 @@ class Teller:
         is_open: set[int],
         now: int,
     ) -> None:
-        """Sends notices of ended episodes. OVER: those that ended now. IS_OPEN: numbers of the groups of
-        which an episode continues."""
+        """Creates notices of ended episodes. Episodes that share a notice form a group, and the group has
+        ended when all its episodes have. OVER are the episodes that ended now. IS_OPEN are the numbers of the
+        groups with an open episode."""
         for group in sorted({one.told for one in over if one.told is not None} - is_open):
             of_group = episode_rows.of_group(ledger, group)
             occasion = Occasion("end", _together(of_group), tuple(one.server for one in of_group), now)
@@ -80,7 +82,8 @@ class Teller:
             self._owners = {one for one in self._owners if one[0] != group}
 
     def forget(self) -> None:
-        """Recipients are looked up again, because the text of the last notice was not kept."""
+        """Forgets which owners were notified, because the transaction with their letters failed. Their
+        letters will be created again."""
         self._owners.clear()
 
     def _put(self, connection: sqlite3.Connection, letters: list[Letter], now: int) -> None:
@@ -93,7 +96,7 @@ class Teller:
 
 
 def _together(episodes: Sequence[Episode]) -> Episode:
-    """Combines several episodes into one that spans all of them."""
+    """Combines the episodes of a group into one that lasts from the earliest begin to the latest end."""
     first = episodes[0]
     for one in episodes[1:]:
         ends = [end for end in (first.end_ns, one.end_ns) if end is not None]

@@ -1,4 +1,4 @@
-"""The usual values of a server: medians over its own last hours."""
+"""Computes the usual values of a server, which are medians over the server's own last hours."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ MIB = 1 << 20
 
 
 def amounts(one: Observation, news: News) -> dict[str, float]:
-    """Returns the quantities that are compared with their usual values: rates per second, levels and times.
-    Those that were not read are left out."""
+    """Returns the quantities that are compared with their usual values, by name: rates per second, levels,
+    and times in s. A quantity that was not read is left out."""
     found = {
         "handled": _rate(one.handled, one), "opens": _rate(one.opens, one), "closes": _rate(one.closes, one),
         "creates": _rate(one.creates, one), "object-creates": _rate(one.object_creates, one),
@@ -34,14 +34,15 @@ def _rate(count: float | None, one: Observation) -> float | None:
 
 
 def _per_mib(one: Observation) -> float | None:
-    """Time of an operation for each MiB that it moved. Without this, large requests would count as slow."""
+    """Returns the mean time of an operation in s, divided by the MiB that it moved plus 0.1. This quotient
+    shows whether an operation is slow because it moved many bytes."""
     if one.operation_s is None or not one.moved_bytes or not one.handled:
         return None
     return one.operation_s / (0.1 + one.moved_bytes / one.handled / MIB)
 
 
 class Usual:
-    """The usual values of one server. Only the quantities in `_KEPT` have one."""
+    """The usual values of one server for the quantities in `_KEPT`."""
 
     _KEPT = (
         *("handled", "moved", "waiting", "wait", "operation", "operation-mib", "threads", "load", "probe"),
@@ -60,7 +61,7 @@ class Usual:
 
     @property
     def known(self) -> frozenset[str]:
-        """The quantities that have a usual value."""
+        """Returns the names of the quantities that have a usual value."""
         return frozenset(self._medians)
 
     @property
@@ -68,7 +69,8 @@ class Usual:
         return "handled" in self._medians
 
     def add(self, found: dict[str, float], seconds: float) -> None:
-        """Adds a sample from a time in which the server was well."""
+        """Adds a sample of a time in which the server had no problems. SECONDS is the length of the sample.
+        If samples are frequent, only one in each interval is kept."""
         self._passed_s += seconds
         if self._passed_s < self._every_s:
             return
@@ -78,8 +80,8 @@ class Usual:
             if value is not None:
                 kept = self._values.setdefault(name, array("d"))
                 kept.append(value)
-                # The median is computed after each sample while there are few. With many samples, one more
-                # hardly changes it.
+                # Up to _FEW samples, the median is computed after each one. Later it is computed after every
+                # _FEW samples, because a single one hardly changes it.
                 if LEAST <= len(kept) <= _FEW or len(kept) % _FEW == 0:
                     self._medians[name] = median(kept)
         if len(self._values.get("handled", ())) > _MOST:

@@ -1,4 +1,5 @@
-"""The verdict on a server at one moment: its state, the evidence, and the jobs that may have caused it."""
+"""Defines the verdict on a server at one time: its state, the evidence, and the jobs that may have caused the
+state."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Watches a store: present verdicts with suspects and information about their jobs, and the history of
-verdicts."""
+"""Watches a store. It provides the present verdicts on servers with suspects and information about their
+jobs, and the history of verdicts."""
 
 from __future__ import annotations
 
@@ -58,14 +58,15 @@ class Spell:
 
 
 class Remembered:
-    """Remembers the requests of jobs before an episode, so that the store is queried only once."""
+    """Caches the requests of jobs in the time spans of one episode, so that the store is queried only once
+    for each span."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
         self._kept: dict[tuple[str, int, int, bool], Sequence[Asked]] = {}
 
     def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
-        """See `Jobs`."""
+        """Returns the requests of jobs as `Jobs` says."""
         key = (host, begin_ns, end_ns, with_objects)
         if key not in self._kept:
             if len(self._kept) > _MOST_KEPT:
@@ -76,7 +77,7 @@ class Remembered:
 
 @dataclass
 class Watching:
-    """The watcher of one store. May be used from several threads."""
+    """The watcher of one store. Its methods may be called from several threads."""
 
     store: MonitorTables
     ids: JobIds = field(default_factory=JobIds)
@@ -102,8 +103,8 @@ class Watching:
         self._states = States(self.limits)
 
     def look(self, now: int | None = None) -> tuple[Verdict, ...]:
-        """Returns verdicts as of now, or at most a sample old, one for each server, the worst first. NOW: ns
-        since the epoch. Raises StoreError, QueryError."""
+        """Returns one verdict for each server, the worst first. Verdicts are at most one sample old. NOW is
+        in ns since the epoch; without it, the present time is used. Raises StoreError, QueryError."""
         now = time.time_ns() if now is None else now
         with self._lock:
             if self._at is None or now - self._at >= self._step or now < self._at:
@@ -114,7 +115,8 @@ class Watching:
             return self._verdicts
 
     def history(self, least: tuple[State, ...] = (*UNWELL, "no-samples")) -> tuple[Spell, ...]:
-        """Periods of trouble since the watch began, and in the hours before, the newest first."""
+        """Returns the periods in one of the states LEAST since the watch began and in the hours before, the
+        newest first."""
         with self._lock:
             going = [Spell(one, None) for one in self._verdicts if one.state in least]
             found = [*going, *(spell for spell in self._past if spell.verdict.state in least)]
@@ -122,8 +124,9 @@ class Watching:
 
     @contextmanager
     def running(self, tell: Callable[[str], None]) -> Iterator[None]:
-        """Examines every sample in a thread until the context ends, because only then it is known which
-        samples are consecutive. TELL gets a line about data that can't be read."""
+        """Examines every sample in a background thread while the context is open. A state needs several
+        consecutive samples, so none may be skipped. TELL is called with a line about data that can't be
+        read."""
         ends = threading.Event()
         thread = threading.Thread(target=self._run, args=(ends, tell), daemon=True)
         thread.start()
@@ -142,22 +145,24 @@ class Watching:
                 if self.listener:
                     self.listener(verdicts, now)
                 said = ""
-            # A bug must not end the watch, because then no notices would be sent any more.
+            # All exceptions are caught, because a bug must not end the watch: no more notices would be sent.
             except Exception as error:
                 trouble = str(error) if isinstance(error, IodockError) else f"{type(error).__name__}: {error}"
-                # A message is printed only once, because repeating it would fill the log.
+                # A message is printed only when it changes, because repeating it for every sample would fill
+                # the log.
                 if trouble != said:
                     said = trouble
                     tell(f"warning: states of servers: {said}")
 
     def _until_next(self, now: int) -> float:
-        """Seconds until the next round of all agents is in the store. Rounds are at multiples of the
-        clock."""
+        """Returns the time in s until the next round of all agents is in the store. Rounds begin when the
+        clock is a multiple of the step."""
         after = min(self._step * 7 // 10, self._step // LATE + _WRITTEN)
         return ((now - after) // self._step * self._step + self._step + after - now) / SECOND
 
     def _learn(self, now: int) -> None:
-        """Derives verdicts from the last hours. If there are many servers, it uses coarser steps."""
+        """Derives verdicts and usual values from the last hours. If there are many servers, it uses steps of
+        5 minutes instead of 1 minute."""
         self._observer.prepare(now)
         self._learnt_ns = now
         step_s = 60.0 if self._observer.servers <= _SMALL else 300.0
@@ -166,7 +171,8 @@ class Watching:
         self._states.wake(now)
 
     def _remember(self, verdicts: list[Verdict]) -> None:
-        """Moves finished periods into the history."""
+        """Stores new verdicts. If the state of a server has changed, adds the finished period to the
+        history."""
         before = {one.server: one for one in self._verdicts}
         for one in verdicts:
             last = before.get(one.server)
@@ -184,7 +190,7 @@ class Watching:
     def _suspects(self, verdict: Verdict, now: int) -> tuple[Suspect, ...]:
         key = (verdict.server, verdict.since_ns)
         at, found = self._named.get(key, (0, ()))
-        # A recent state is examined at every look.
+        # In the first samples of a state, suspects are searched again for each one, and later at intervals.
         if now - at >= (_NAMED_AGAIN if verdict.samples > _FRESH else 0):
             step_s, clock_ns = self._states.clock(verdict.server)
             remembered = self._asked.setdefault(key, Remembered(self._observer))
@@ -198,7 +204,7 @@ class Watching:
         return found
 
     def _known(self, jobs: list[str], now: int) -> Mapping[str, JobDescription]:
-        """Information about jobs from the scheduler, or else from the store."""
+        """Returns information about jobs from the scheduler, completed from the store."""
         wanted = [job for job in jobs if now - self._facts.get(job, (0, None))[0] > _FACTS_AGAIN]
         if wanted:
             told = described(chosen(self.limits.scheduler), wanted)
@@ -210,7 +216,7 @@ class Watching:
         return {job: self._facts[job][1] for job in jobs}
 
     def _stored(self, jobs: list[str], now: int) -> Mapping[str, JobDescription]:
-        """Owner, name and nodes of a job, as servers and agents reported them."""
+        """Returns the owner, name and nodes of each job, as servers and agents reported them."""
         rows = owners(self.store, jobs, self.ids, now - HOUR, now + HOUR).to_pylist()
         called = names(self.store, jobs, now - HOUR, now + HOUR)
         return {

@@ -1,4 +1,4 @@
-"""Stories of failures: servers that disappear and return, network failures, silent agents."""
+"""Defines stories of failures: servers that disappear and return, network failures, silent agents."""
 
 from __future__ import annotations
 

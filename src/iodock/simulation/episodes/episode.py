@@ -1,4 +1,5 @@
-"""One run: rounds of observations and reports from other machines, requests of jobs, and the truth."""
+"""Defines one simulated episode: rounds of observations and reports from other machines, requests of jobs,
+and the true states."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ class Served:
     jobs: Sequence[tuple[str, Demand]]
 
     def rows(self, share: float) -> list[Asked]:
-        """Returns the requests of each job in a part of the interval. SHARE: the part, 0 to 1."""
+        """Returns the requests of each job in a part of the interval. SHARE is the length of this part as a
+        share of the interval, from 0 to 1."""
         seconds = self.seconds * share
         return [
             Asked(
@@ -35,7 +37,7 @@ class Served:
 
 @dataclass(frozen=True)
 class Tick:
-    """A round, with the true states."""
+    """One round with the true states of the servers."""
 
     round: Round
     truth: Mapping[str, State]
@@ -59,9 +61,9 @@ class Episode:
             self._asked.setdefault(host, []).append(rows)
 
     def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
-        """See `iodock.centre.watch.observation.Jobs`. As in a store, a metadata server's rows include the
-        objects that all object servers created for a job. A row that is only partly inside the period counts
-        in proportion."""
+        """Returns the requests of jobs as described in `iodock.centre.watch.observation.Jobs`. If
+        WITH_OBJECTS is true, the rows of a metadata server include the objects that all object servers
+        created for a job. An interval that is only partly inside the period counts in proportion."""
         found = self._of_host(host, begin_ns, end_ns)
         if host != METADATA_HOST or not with_objects:
             return list(found.values())
@@ -84,7 +86,7 @@ class Episode:
         return {job: Asked(job, *values) for job, values in total.items()}
 
     def digest(self) -> str:
-        """A checksum of all content, including the truth."""
+        """Returns a checksum of the whole content, including the true states."""
         found = hashlib.sha256(f"{self.story} {self.seed} {self.step_s}".encode())
         for tick in self.ticks:
             for one in tick.round.observations:
@@ -99,8 +101,8 @@ class Episode:
         return found.hexdigest()
 
 
-# Only these fields count for the checksum, so that fields which were added later, and which no story sets, do
-# not change it.
+# The checksum contains only these fields. Fields that were added to the classes later, and that no story
+# sets, would otherwise change it.
 _READ = (
     *("host", "kind", "begin_ns", "end_ns", "handled", "opens", "closes", "creates", "object_creates"),
     *("moved_bytes", "waiting", "wait_s", "operation_s", "threads", "cpu", "pressure", "load", "uptime_s"),

@@ -17,7 +17,7 @@ _COUNTS = ("handled", "opens", "closes", "creates", "object_creates", "moved_byt
 
 
 class Demand(NamedTuple):
-    """Requests of one job per second."""
+    """Rates of one job's requests per second."""
 
     opens: float = 0.0
     closes: float = 0.0
@@ -37,7 +37,7 @@ class Demand(NamedTuple):
 
 @dataclass
 class Machine:
-    """A server and its capacity."""
+    """A simulated server with its capacity and its present condition."""
 
     host: str
     kind: Kind
@@ -59,7 +59,7 @@ class Machine:
 
 
 def observed(machine: Machine, asked: Demand, seconds: float, random: Random) -> Observation:
-    """Returns the readings of an interval that ends at 0, with all values."""
+    """Returns the readings of an interval of SECONDS that ends at the time 0. All values are known."""
     read = _metadata if machine.kind == "metadata" else _object
     found = read(machine, asked, random)
     begin = -int(seconds * SECOND)
@@ -103,8 +103,8 @@ def _metadata(machine: Machine, asked: Demand, random: Random) -> Observation:
 def _queue(
     machine: Machine, handled: float, use: float, random: Random
 ) -> tuple[float, float, float, float, float]:
-    """Returns waiting time, waiting requests, busy threads, CPU and I/O pressure. Little's law connects the
-    first two."""
+    """Returns the waiting time, the number of waiting requests, the number of busy threads, and the shares of
+    CPU and I/O pressure. The first two are consistent with Little's law."""
     if machine.condition == "hangs":
         waiting = max(4.0, machine.blocked * min(1.0, machine.since_s / 20) * random.uniform(0.95, 1.0))
         wait = min(machine.since_s * random.uniform(0.5, 1.0), waiting / max(handled, 1e-9))
@@ -155,7 +155,8 @@ def _object(machine: Machine, asked: Demand, random: Random) -> Observation:
 
 
 def blended(before: Observation, after: Observation, share: float) -> Observation:
-    """Returns an interval whose last part, SHARE of it, is like AFTER, and the rest like BEFORE."""
+    """Returns the readings of an interval in which the condition changed. SHARE is the last part of the
+    interval, which has the values of AFTER; the rest has those of BEFORE."""
     old, new = before.handled or 0.0, after.handled or 0.0
     of_new = new * share / max(old * (1 - share) + new * share, 1e-12)
     mixed: dict[str, Any] = {}

@@ -1,4 +1,5 @@
-"""The list of runs. Those for judging must never be used while the classifier is tuned."""
+"""Lists the simulated episodes. Those that measure the classifier's quality must never be used to tune the
+classifier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The setting of a story: one metadata server, object servers, and the jobs that run all the time."""
+"""Implements the setting of a story: one metadata server, object servers, and the jobs that run all the
+time."""
 
 from __future__ import annotations
 
@@ -94,14 +95,14 @@ class Stage:
         return str(self.random.randint(10**6, 10**7))
 
     def turn(self, machine: Machine, condition: Condition, **values: float) -> None:
-        """Changes the condition of a machine from a moment within the next interval on."""
+        """Changes the condition of a machine. The change takes effect at a time within the next interval."""
         machine.condition, machine.since_s = condition, 0.0
         for name, value in values.items():
             setattr(machine, name, value)
         self._changed.add(machine.host)
 
     def change(self) -> None:
-        """Changes the requests within the next interval, on all servers."""
+        """Makes the requests to all servers change at a time within the next interval."""
         self._changed |= set(self.hosts)
         for machine in self.machines:
             machine.since_s = 0.0

@@ -1,5 +1,5 @@
-"""The stories. Each is one function that acts on a stage. Figures of the K computer are those of its report
-(2017); other amounts are invented to match them."""
+"""Defines the stories, each as a function that acts on a stage. Figures about the K computer come from its
+report (2017). Other amounts are invented to match these figures."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def _overloaded(stage: Stage, jobs: list[Job], samples: int, level: float = 1.0)
 
 
 def _of_metadata(stage: Stage, state: str) -> dict[str, Any]:
-    """Returns the true states. Object servers are not judged during this time; with an empty STATE the
-    metadata server is not judged either."""
+    """Returns the true states if the metadata server is in STATE. Object servers are not judged during this
+    time. If STATE is empty, the metadata server is not judged either."""
     return {"mds01": state} | {machine.host: "" for machine in stage.objects}
 
 
@@ -109,7 +109,8 @@ def _felt(stage: Stage, wait_s: float, **values: Any) -> dict[str, News]:
 
 
 def overload_beside_an_old_job(stage: Stage) -> None:
-    """A new job begins the trouble. Another job had many requests all the time, and did not cause it."""
+    """A new job overloads the server. Another job has sent many requests all the time and is not the
+    cause."""
     old = _storm(stage, stage.random.uniform(0.25, 0.35))
     stage.play(HISTORY, Scene(extra=[old], truth={"mds01": ""}))
     new = _storm(stage, stage.random.uniform(0.8, 1.2))
@@ -124,8 +125,8 @@ def overload_beside_an_old_job(stage: Stage) -> None:
 
 
 def k_overload(stage: Stage) -> None:
-    """As on K: 1,008 nodes and 8,000 processes use one shared directory. The load is constant throughout the
-    story."""
+    """Repeats an overload of the K computer, in which 8,000 processes on 1,008 nodes used one shared
+    directory. The load is constant during the overload."""
     stage.metadata.capacity, stage.metadata.threads = 27_300.0, 24
     stage.use = 0.04
     stage.jobs = stage._ordinary(20)
@@ -143,8 +144,8 @@ def k_overload(stage: Stage) -> None:
 
 
 def k_stall(stage: Stage) -> None:
-    """As on K: 12,096 processes create 84,000 files of 12 stripes. The job runs from 12:08 to 12:26, and
-    hardly anything is handled from 12:10 to 12:23."""
+    """Repeats a stall of the K computer, in which 12,096 processes created 84,000 files of 12 stripes. The
+    job ran from 12:08 to 12:26, and the server handled hardly any requests from 12:10 to 12:23."""
     stage.metadata.capacity, stage.metadata.threads = 27_300.0, 24
     stage.use = 0.05
     stage.jobs = stage._ordinary(20)
@@ -170,8 +171,8 @@ def k_stall(stage: Stage) -> None:
 
 
 def stall(stage: Stage) -> None:
-    """A stall as on K, with other sizes. Sometimes clients are evicted, and sometimes no request at all is
-    handled."""
+    """A stall like that of the K computer with other sizes. Sometimes clients are evicted, and sometimes no
+    request at all is handled."""
     random = stage.random
     stage.play(HISTORY, Scene())
     stripes = random.choice((8.0, 16.0, 96.0))

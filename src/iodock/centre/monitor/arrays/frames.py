@@ -1,4 +1,5 @@
-"""Readings of an array as frames that an agent would push: counters that begin at 0 and grow."""
+"""Converts the readings of an array to frames, in the form in which an agent pushes data. Their counters
+begin at 0 and only grow."""
 
 from __future__ import annotations
 
@@ -47,8 +48,8 @@ class Imported:
 
 
 def imported(path: Path, mapped: Mapped) -> Imported:
-    """Makes frames from a file. They are always the same for the same file, even if it has grown since.
-    Raises RequestError."""
+    """Makes frames from a file. If the file has grown since an earlier import, its first frames are the same
+    as before, so the collector recognizes them and counts nothing twice. Raises RequestError."""
     from iodock import _native
 
     doubts = Doubts()
@@ -58,7 +59,8 @@ def imported(path: Path, mapped: Mapped) -> Imported:
     if began < 0:
         raise RequestError(f"{path}: the times are before 1970", "check [time] of the map")
     state = _State()
-    # All counters are in the first batch with the value 0, even those that appear later in the file.
+    # The first batch has all counters of the file with the value 0, including those that appear only in later
+    # readings, because the growth of a counter is known only relative to an earlier value.
     for one in found:
         for value in one.values:
             if value[0].kind != "level":
@@ -118,7 +120,8 @@ def _growth(
     if value >= before:
         return value - before
     over = value + _WRAP * declared.factor - before
-    # A 32-bit counter that was near its end overflowed; one that was far from it was reset.
+    # A 32-bit counter that became smaller overflowed if it was in the upper half of its range before.
+    # Otherwise the array was restarted and reset it.
     if wraps and before >= _WRAP * declared.factor / 2:
         return over
     doubts.count(
@@ -128,8 +131,8 @@ def _growth(
 
 
 def _parts(state: _State, mapped: Mapped) -> list[tuple[str, str, list[tuple[str, str, int]]]]:
-    """The target's name is prefixed with its file system, because agents' frames have no other place for
-    it."""
+    """Lists the counters and levels of each target. The target is written as FILE_SYSTEM/TARGET, because
+    frames have no separate field for the file system."""
     by_target: dict[str, list[tuple[str, str, int]]] = {}
     for values in (state.grown, state.levels):
         for (target, operation, quantity), value in values.items():

@@ -1,6 +1,7 @@
-"""A site's declaration of an array's counters: which column or object holds which quantity of which target.
+"""Reads the file in which a site declares the counters of an array: each entry says which quantity of which
+target a CSV column or SNMP object holds.
 
-docs/how-to/import-counters.md describes the keys."""
+The keys of the file are described in docs/how-to/import-counters.md."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ UNITS: Mapping[str, Mapping[str, float]] = {
         "sectors": 512.0,
     },
     "count": {"1": 1.0},
-    # Factors to microseconds. A percentage is a share of each second.
+    # These factors convert to microseconds. A busy time in percent is a share of each second, so 1 % is 1e4
+    # us per second.
     "time": {"us": 1.0, "ms": 1e3, "s": 1e6, "percent": 1e4, "share": 1e6},
     "level": {"1": 1.0, "us": 1.0, "ms": 1e3, "s": 1e6},
 }  # fmt: skip
@@ -44,7 +46,7 @@ _COUNTER = ("column", "oid", "quantity", "unit", "kind", "target", "target_colum
 
 @dataclass(frozen=True)
 class Declared:
-    """One column, or one SNMP object."""
+    """The declaration of one CSV column or one SNMP object."""
 
     name: str
     quantity: str
@@ -61,7 +63,7 @@ class Declared:
 
 @dataclass(frozen=True)
 class Mapped:
-    """The whole declaration."""
+    """The content of the whole file."""
 
     path: Path
     form: Literal["csv", "snmp"]
@@ -79,7 +81,7 @@ class Mapped:
 
 
 def read_map(path: Path) -> Mapped:
-    """Reads a declaration. Raises RequestError with the error and what to write instead."""
+    """Reads the file with the declaration. Raises RequestError if it is invalid."""
     try:
         document = from_toml(files.text(path, SETTINGS))
     except OSError as error:

@@ -1,4 +1,5 @@
-"""Lines of a CSV file, or of SNMP tools, as readings: the value of each counter at each moment."""
+"""Parses the lines of a CSV file, or the output of SNMP tools, to readings. A reading has the values of all
+counters at one time."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ Value = tuple[Declared, str, float, bool]
 
 @dataclass
 class Reading:
-    """All values of one moment."""
+    """All values that were read at one time."""
 
     at: int
     """Time of the reading, ns since the epoch."""
@@ -61,7 +62,7 @@ def readings(path: Path, mapped: Mapped, doubts: Doubts) -> list[Reading]:
 
 
 def _of_csv(path: Path, lines: list[str], mapped: Mapped, doubts: Doubts) -> Iterator[Reading]:
-    """Reads lines of CSV. Lines above the column names are skipped."""
+    """Yields a reading for each line of CSV. Lines before the line with the column names are skipped."""
     rows = csv.reader(lines, delimiter=mapped.delimiter)
     names: list[str] = []
     try:
@@ -111,7 +112,7 @@ def _of_row(row: dict[str, str], where: str, mapped: Mapped, doubts: Doubts) -> 
         if not target or "/" in target:
             doubts.count(NO_TARGET, repr(target[:40]), where)
         elif row[one.name] != "":
-            # An empty cell is an unknown value, not an error.
+            # An empty cell means that the value is unknown. It is skipped and not counted as an error.
             value = _number(row[one.name], one.name, where, doubts)
             if value is not None:
                 found.values.append((one, target, value * one.factor, False))
@@ -119,8 +120,8 @@ def _of_row(row: dict[str, str], where: str, mapped: Mapped, doubts: Doubts) -> 
 
 
 def _of_snmp(path: Path, lines: list[str], mapped: Mapped, doubts: Doubts) -> Iterator[Reading]:
-    """Reads the output of SNMP tools. Each reading begins with a line that contains a time; lines of other
-    objects are ignored."""
+    """Yields the readings in the output of SNMP tools. Each reading begins with a line that contains only a
+    time. Lines with objects that the site did not declare are ignored."""
     found: Reading | None = None
     for number, line in enumerate(lines, 1):
         where = f"{path}:{number}"
@@ -147,7 +148,9 @@ def _of_snmp(path: Path, lines: list[str], mapped: Mapped, doubts: Doubts) -> It
 
 
 def _declared(name: str, mapped: Mapped) -> tuple[Declared, str] | None:
-    """Returns the counter and its target: the object's index, or the name that the map gives to the index."""
+    """Returns the declared counter for an object identifier, and its target. The target is the declared one,
+    or the rest of the identifier (its index), or the name that the map gives to this index. Returns None if
+    no counter is declared for the identifier."""
     for one in mapped.counters:
         if name == one.name or name.startswith(f"{one.name}."):
             index = name[len(one.name) :].strip(".").strip('"')
@@ -164,7 +167,7 @@ def _number(said: str, name: str, where: str, doubts: Doubts) -> float | None:
 
 
 def moment(said: str, mapped: Mapped) -> int | None:
-    """Parses a time, ns since the epoch; None if the text is not a time."""
+    """Parses a time and returns it in ns since the epoch, or None if the text is not a time."""
     try:
         if mapped.time_form is not None:
             found = datetime.strptime(said, mapped.time_form)

@@ -1,2 +1,2 @@
-"""Queries on a monitor store, one per file: each gives a table for a span of time. They know nothing about
-pages or number formats."""
+"""Queries on a monitor store. Each module runs one kind of query, which returns a table for a span of time.
+The queries are independent of pages and number formats."""

@@ -1,4 +1,4 @@
-"""Agents: when each machine was last heard, and what its agent lost."""
+"""Queries about agents: when each machine last sent data, and which data its agent lost."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ _STEP = 600 * SECOND
 
 
 def heard(store: MonitorTables, begin: int, end: int) -> list[dict[str, object]]:
-    """Lists every machine with an active agent since BEGIN: host, file_system (NULL: it served none in the
-    hour before END), read_ts (the last reading or event until END). Times in ns since the epoch. Data of
-    sysstat does not come from an agent and is excluded. Raises StoreError."""
-    # Every agent reads the load in each round: even for weeks these rows are few, and adjacent.
+    """Lists every machine whose agent sent data between BEGIN and END (ns since the epoch). The keys of a row
+    are host, file_system (None: the machine served none in the hour before END) and read_ts (time of the last
+    reading or event until END). Data of sysstat does not come from an agent and is excluded. Raises
+    StoreError."""
+    # Every agent reads the load average in each round, so these rows are enough to find all agents. They are
+    # few and adjacent in the files, which makes queries over weeks fast.
     load = f"SELECT host, NULL AS file_system, {_at(end)} AS ts FROM targets WHERE source = 'load'"
     every = " UNION ALL ".join(
         f"""SELECT host, CASE WHEN {SERVED} THEN file_system END AS file_system, {_at(end)} AS ts
@@ -31,8 +33,8 @@ def heard(store: MonitorTables, begin: int, end: int) -> list[dict[str, object]]
 
 
 def losses(store: MonitorTables, begin: int, end: int) -> pa.Table:
-    """Lists losses, the latest first: host (empty: unknown), name, source, count, ts (of the last one).
-    Raises StoreError."""
+    """Lists losses, the latest first, in the columns host (empty: unknown), name, source, count and ts (time
+    of the last loss). Raises StoreError."""
     sql = """
         SELECT coalesce(host, '') AS host, name, source, sum(count)::BIGINT AS count, max(ts) AS ts
         FROM losses GROUP BY ALL ORDER BY ts DESC, host, name, source
@@ -41,15 +43,16 @@ def losses(store: MonitorTables, begin: int, end: int) -> pa.Table:
 
 
 def _at(end: int) -> str:
-    """SQL for the time when a row's machine was last heard until END. If a row continues beyond END, this is
-    END, unless its agent was away."""
+    """Returns SQL for the last time until END at which a row shows that its machine sent data. If the row
+    continues beyond END, this is END. If it is longer than the coarsest rows, its agent was not running in
+    between, and this is the row's begin."""
     return f"""CASE WHEN end_ts <= {end} THEN end_ts WHEN end_ts - begin_ts <= {_STEP} THEN {end}
         ELSE begin_ts END"""
 
 
 def _last(store: MonitorTables, rows: str, begin: int, end: int, need: Need) -> dict[str, dict[str, object]]:
-    """For each machine, the last time with a row. The coarser rows also end at the time of their last
-    reading, so the result is exact for all resolutions."""
+    """Returns the last time with a row for each machine. Rows of all resolutions end at the time of their
+    last reading, so the coarsest rows give the exact time."""
     sql = f"""
         SELECT host, max(file_system) AS file_system, max(ts) AS read_ts FROM (
             {rows} UNION ALL SELECT host, NULL, least(last_ts, {end}) FROM events

@@ -1,6 +1,7 @@
-"""Places where operations and bytes are counted, and the definition of metadata operations.
+"""Defines the places where operations and bytes are counted, and which operations are metadata operations.
 
-The same bytes are counted at several places, so sums are only taken within one place."""
+The same bytes are counted at several places, for example in the process and on the file server. Therefore a
+query adds only counts of one place."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from functools import cache
 SERVERS, PROCESSES, CGROUPS = "servers", "processes", "cgroups"
 PLACES = {
     SERVERS: ("mdt_job_stats", "obdfilter_job_stats", "mfs_sessions"),
-    # A step's total has a row only for the part that its samples did not contain, so samples and total add
-    # up.
+    # The row with a step's total contains only the part that the samples of its processes missed, so the sum
+    # of both sources counts nothing twice.
     PROCESSES: ("process_io", "slurm_step"),
     CGROUPS: ("cgroup_io",),
 }
@@ -28,14 +29,14 @@ _NO_METADATA = (
 
 @cache
 def metadata_operations() -> tuple[str, ...]:
-    """Columns of `job_io` that count metadata operations."""
+    """Returns the columns of `job_io` that count metadata operations."""
     from iodock.centre.store import counters
 
     return tuple(name for name in counters() if name not in _NO_METADATA)
 
 
 def sums(place: str) -> tuple[str, ...]:
-    """Columns with bytes and metadata operations for that place."""
+    """Returns the columns of `job_io` with the bytes and metadata operations that are counted at PLACE."""
     if place == PROCESSES:
         return ("call_read_bytes", "call_write_bytes")
     return ("read_bytes", "write_bytes", *(metadata_operations() if place == SERVERS else ()))
@@ -48,11 +49,13 @@ _OF_PROCESSES = (*_CALLS, "read_bytes", "write_bytes")
 
 @cache
 def _sources_of(column: str) -> tuple[str, ...]:
-    """Kinds of sources that count a column of `job_io`; rows of others have 0 there."""
+    """Returns the kinds of sources that count a column of `job_io`. Rows of other sources have 0 in this
+    column."""
     counted = {
         "obdfilter_job_stats": (*_DATA, *metadata_operations(), "time_us"),
         "mdt_job_stats": (*_DATA, *metadata_operations(), "time_us"),
-        # Reads and writes go to MooseFS's chunk servers, so the master does not count them.
+        # Clients of MooseFS read and write on chunk servers. The master, which this source reads, does not
+        # count reads and writes.
         "mfs_sessions": metadata_operations(),
         "process_io": _OF_PROCESSES,
         "slurm_step": _OF_PROCESSES,
@@ -62,22 +65,23 @@ def _sources_of(column: str) -> tuple[str, ...]:
 
 
 def known(column: str) -> str:
-    """SQL for a column of `job_io` that is NULL if the row's source does not count it, so that a sum over
-    such rows is NULL and not 0."""
+    """Returns SQL for a column of `job_io` that is NULL if the row's source does not count it, so that a sum
+    over such rows is NULL and not 0."""
     sources = ", ".join(map(text, _sources_of(column)))
     value = f'"{column}"'
     if column == "time_us":
-        # Lustre before 2.13 has no operation times.
+        # Lustre before 2.13 does not measure the time of operations, so 0 means unknown.
         value = f"nullif({value}, 0)"
     elif column in _DATA:
-        # Metadata servers count this only if they hold files' data themselves.
+        # A metadata server counts reads and writes only if it stores the data of files itself. Otherwise its
+        # 0 means that it does not count them.
         value = f"CASE WHEN source = 'mdt_job_stats' THEN nullif({value}, 0) ELSE {value} END"
     return f"CASE WHEN source IN ({sources}) THEN {value} END"
 
 
 def metadata() -> str:
-    """SQL for the metadata operations in a row of `job_io`: NULL unless a metadata server counted the row.
-    Object servers create and destroy objects as a result of these operations, so those are not added."""
+    """Returns SQL for the metadata operations in a row of `job_io`: NULL unless a metadata server counted the
+    row. Object servers create and destroy objects as a result of these operations, so those are not added."""
     total = " + ".join(f'"{name}"' for name in metadata_operations())
     return f"CASE WHEN {OF_METADATA} THEN {total} END"
 
@@ -93,13 +97,14 @@ these requests. NULL for rows that count something else."""
 
 
 def zero_if_counted(column: str, among: str) -> str:
-    """SQL for COLUMN of summed rows, with 0 instead of NULL if another row with the same keys AMONG has a
-    value: the source counts this column, so the row's owner did nothing."""
+    """Returns SQL for COLUMN of rows with sums. It is 0 instead of NULL if another row with the same value of
+    AMONG (a list of columns) is not NULL. In this case the source counts the column, and the row's owner did
+    no such operations."""
     return f"coalesce({column}, CASE WHEN count({column}) OVER (PARTITION BY {among}) > 0 THEN 0 END)"
 
 
 def of_place(place: str) -> str:
-    """SQL condition: a row's counters belong to that place."""
+    """Returns the SQL condition that a row of `job_io` was counted at PLACE."""
     return f"source IN ({', '.join(repr(source) for source in PLACES[place])})"
 
 
@@ -109,5 +114,6 @@ def text(value: str) -> str:
 
 
 def listed(values: Iterable[str]) -> str:
-    """Quotes texts as literals for `IN (...)`. An empty list gives a literal that equals nothing."""
+    """Returns texts as a list of SQL literals for `IN (...)`. Without texts it is NULL, which equals no
+    value."""
     return ", ".join(map(text, values)) or "NULL"

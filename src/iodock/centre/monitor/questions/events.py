@@ -1,4 +1,4 @@
-"""Events: arrays, paths, links, messages in logs, probes."""
+"""Queries events about arrays, paths, links, probes and messages in logs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class WantedEvents:
 
 
 def has_events(store: MonitorTables) -> bool:
-    """Whether the store may have any events. Raises StoreError."""
+    """Returns whether the store may have any events. Raises StoreError."""
     catalogue = store.catalogue
     return catalogue is not None and bool(catalogue.of("events", "fine"))
 
@@ -44,9 +44,9 @@ def events(
     wanted: WantedEvents | None = None,
     most: int = MOST,
 ) -> pa.Table:
-    """ts, last_ts, host, file_system, kind, severity, source, target, count, text, the newest first. An event
-    without a file system belongs to the one that its machine serves: SERVED, host -> file system. Raises
-    StoreError."""
+    """Returns at most MOST events, the newest first, with the columns ts, last_ts, host, file_system, kind,
+    severity, source, target, count and text. SERVED maps each file server to its file system. An event
+    without a file system gets the file system of its machine. Raises StoreError."""
     sql = f"""
         SELECT * FROM ({_named(served)}) WHERE {_condition(wanted or WantedEvents())}
         ORDER BY last_ts DESC, host, kind, target LIMIT {int(most)}
@@ -55,8 +55,8 @@ def events(
 
 
 def latest(store: MonitorTables, begin: int, end: int, served: Mapping[str, str]) -> pa.Table:
-    """The last event of each kind for each machine, source and target, with the columns of `events`. Raises
-    StoreError."""
+    """Returns the last event of each kind for each machine, source, file system and target, with the columns
+    of `events`. Raises StoreError."""
     sql = f"""
         SELECT * FROM ({_named(served)}) QUALIFY row_number() OVER (
             PARTITION BY host, source, file_system, target, kind ORDER BY last_ts DESC, ts DESC) = 1

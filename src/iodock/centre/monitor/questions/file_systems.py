@@ -1,4 +1,4 @@
-"""File systems over time: bytes, metadata operations and waiting requests."""
+"""Queries about file systems over time: bytes, metadata operations and waiting requests."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from iodock.shared.engine.need import Need
 _MOVED = {"read_bytes": "read_bytes", "write_bytes": "write_bytes"}
 _CLIENTS = ("mdt_md_stats", "llite_stats", "mountstats", "mmpmon_fs_io", "mfs_mount")
 """Sources that name their file system and count without assigning the counts to jobs."""
-# A counter that did not grow has no row. If the source counts it, the value is 0.
+# A counter that did not grow has no row, so a query takes 0 for it. These sources never count bytes, so their
+# bytes are unknown and not 0.
 _DATA = "source NOT IN ('mdt_md_stats', 'mfs_mount')"
 _SERVICE = "source = 'mds_stats' AND target NOT LIKE '%:%' AND NOT is_level AND bucket IS NULL"
 
 
 def by_servers(store: MonitorTables, within: Span) -> pa.Table:
-    """bucket, file_system, exact, read_bytes, write_bytes, metadata: growth in each step, from the file
-    servers' counts by job."""
+    """Returns the I/O of each file system in each step, as the sum of the counts by job on file servers. The
+    columns are bucket (number of the step), file_system, exact, read_bytes, write_bytes and metadata."""
     summed = {**_MOVED, "metadata": "metadata"}
     return summaries.asked(
         store, summaries.SYSTEMS, within, lambda rows: spread(rows, "file_system", summed, within),
@@ -29,8 +30,9 @@ def by_servers(store: MonitorTables, within: Span) -> pa.Table:
 
 
 def by_clients(store: MonitorTables, within: Span) -> pa.Table:
-    """The I/O from mounts and metadata targets, which count without jobs, with `source`: llite_stats,
-    mdt_md_stats, mountstats, mmpmon, mfs_mount."""
+    """Returns the I/O of each file system in each step from counters of mounts and metadata targets, which do
+    not distinguish jobs. The columns are those of `by_servers` and `source`, such as llite_stats,
+    mdt_md_stats or mountstats."""
     operations = ", ".join(f"'{name}'" for name in metadata_operations())
     values = {
         **{name: f"CASE WHEN metric = '{name}' THEN value WHEN {_DATA} THEN 0 END" for name in _MOVED},
@@ -46,8 +48,9 @@ def by_clients(store: MonitorTables, within: Span) -> pa.Table:
 
 
 def waiting(store: MonitorTables, within: Span) -> pa.Table:
-    """bucket, host, target, exact, handled (requests), waited_us, queued and samples (their quotient is the
-    mean length of the queue): growth in each step, by service of each metadata server."""
+    """Returns the requests of each service of each metadata server in each step. The columns are bucket
+    (number of the step), host, target, exact, handled (requests), waited_us (their total waiting time),
+    queued and samples (queued / samples is the mean length of the queue)."""
     metrics = {
         "handled": "req_waittime", "waited_us": "req_waittime_time",
         "queued": "req_qdepth_sum", "samples": "req_qdepth",
@@ -62,8 +65,9 @@ def waiting(store: MonitorTables, within: Span) -> pa.Table:
 
 
 def servers(store: MonitorTables, within: Span) -> pa.Table:
-    """host, file_system (NULL: it serves none), read_ts: the last reading, ns since the epoch, of every
-    machine in the last hour of the span and in its last step."""
+    """Returns every machine that sent data in the last step of the span or in the hour before it. The columns
+    are host, file_system (NULL: the machine serves none) and read_ts (time of the last reading, ns since the
+    epoch)."""
     sql = f"""
         WITH seen AS (
             SELECT host, end_ts, CASE WHEN {SERVED} THEN file_system END AS file_system FROM targets
@@ -78,8 +82,8 @@ def servers(store: MonitorTables, within: Span) -> pa.Table:
 
 
 def served(store: MonitorTables, now: int) -> pa.Table:
-    """host, file_system: machines that served one in the hour before NOW, ns since the epoch. Raises
-    StoreError."""
+    """Returns the Lustre servers that sent data in the hour before NOW (ns since the epoch), in the columns
+    host and file_system. Raises StoreError."""
     sql = """
         SELECT DISTINCT host, file_system FROM (
             SELECT host, source, file_system FROM targets
@@ -92,7 +96,7 @@ def served(store: MonitorTables, now: int) -> pa.Table:
 
 
 def heard(store: MonitorTables, begin: int, end: int) -> pa.Table:
-    """host: machines with any reading or event. Raises StoreError."""
+    """Returns the machines with any reading or event in this time, in the column host. Raises StoreError."""
     sql = """
         SELECT DISTINCT host FROM (
             SELECT host FROM targets UNION ALL SELECT host FROM job_io UNION ALL SELECT host FROM events
@@ -103,15 +107,17 @@ def heard(store: MonitorTables, begin: int, end: int) -> pa.Table:
 
 
 def probed(store: MonitorTables, begin: int, end: int) -> pa.Table:
-    """host, target: folders in which a probe completed a round. Raises StoreError."""
+    """Returns the folders in which a probe completed a round in this time, in the columns host and target
+    (the folder). Raises StoreError."""
     sql = "SELECT DISTINCT host, target FROM targets WHERE source = 'probe'"
     need = Need(("probe",), is_presence=True)
     return store.table(sql, begin=begin, end=end, resolution="minute", need=need)
 
 
 def probes(store: MonitorTables, within: Span) -> pa.Table:
-    """bucket, file_system, host, target (the folder), response_us (the longest round), limit_us (NULL: none),
-    failed, no_answer (operations): results of probes in each step."""
+    """Returns the results of probes in each step. The columns are bucket (number of the step), file_system,
+    host, target (the folder), response_us (of the longest round), limit_us (NULL: no limit), failed and
+    no_answer (numbers of operations)."""
     metrics = ("response_us", "limit_us", "failed", "no_answer")
     columns = ", ".join(f"max(greatest) FILTER (metric = '{name}') AS {name}" for name in metrics)
     sql = f"""

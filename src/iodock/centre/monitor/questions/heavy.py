@@ -1,5 +1,5 @@
-"""Jobs of several weeks by their load on file servers: opens, creates and bytes, and their share of all
-requests in that time."""
+"""Queries the jobs of several weeks by their load on file servers: opens, creates, bytes, and the share of
+each job in the requests of all jobs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _COUNTS = ("metadata", "opens", "creates", "object_creates", "read_bytes", "writ
 
 @dataclass(frozen=True)
 class Wanted:
-    """Selection and order of jobs."""
+    """Selects and sorts the jobs of a query."""
 
     seen: Seen = field(default_factory=Seen)
     users: tuple[str, ...] = ()
@@ -52,9 +52,10 @@ class Wanted:
 def heavy(
     store: MonitorTables, within: Span, ids: JobIds, wanted: Wanted
 ) -> tuple[list[dict[str, object]], int]:
-    """Jobs that file servers counted: rows with COLUMNS, and their number before `most`. Shares refer to the
-    requests of all jobs to the same file systems in the steps (of ten minutes, newer ones finer) in which the
-    job was active. None: not counted. Raises StoreError, QueryError."""
+    """Returns the jobs that file servers counted as rows with COLUMNS, and the number of jobs before `most`
+    limits the rows. A share is relative to the requests of all jobs to the same file systems in the steps in
+    which the job was active. A step is ten minutes, or shorter for recent data. A value is None if it is not
+    counted. Raises StoreError, QueryError."""
     named = names.numbers_called(store, wanted.having, wanted.seen, within.begin, within.end)
 
     def sql(rows: str) -> str:
@@ -88,8 +89,8 @@ def _ordered(jobs: str, wanted: Wanted) -> str:
 
 
 def _shared(within: Span, wanted: Wanted, named: tuple[str, ...], rows: str, systems: str) -> str:
-    """SQL for the jobs with their shares of all requests. ROWS: summaries of jobs; SYSTEMS: sums of file
-    systems in each step."""
+    """Returns SQL for the jobs with their shares of all requests. ROWS: summaries of jobs; SYSTEMS: sums of
+    file systems in each step."""
     counts = ", ".join(f"sum({name}) AS {name}" for name in _COUNTS)
     either = "coalesce(read_bytes, 0) + coalesce(write_bytes, 0)"
     moved = f"CASE WHEN coalesce(read_bytes, write_bytes) IS NOT NULL THEN {either} END"
@@ -122,13 +123,14 @@ def _shared(within: Span, wanted: Wanted, named: tuple[str, ...], rows: str, sys
 
 
 def _share(part: str, whole: str) -> str:
-    """SQL for a share. The CASE is needed because the SQL function `least` ignores a NULL."""
+    """Returns SQL for PART / WHOLE, at most 1. It is NULL if PART is NULL. The CASE is needed for this,
+    because the SQL function `least` ignores a NULL and would return 1."""
     return f"CASE WHEN {part} IS NOT NULL AND {whole} > 0 THEN least(1.0, {part} / {whole}) END"
 
 
 def _until(at: str) -> str:
-    """SQL for the sums of each file system over all steps up to and including the one at a time. AT: the
-    column with this time."""
+    """Returns SQL for running totals: for each file system and each time in the column AT, the sum over all
+    steps up to this time. The difference of two running totals is the sum over a range of steps."""
     return f"""
         SELECT file_system, {at} AS at, sum(sum(metadata)) OVER upto AS metadata,
             sum(sum(bytes)) OVER upto AS bytes

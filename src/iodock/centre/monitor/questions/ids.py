@@ -1,5 +1,6 @@
-"""Parses job ids as file servers know them: `11317854:17627:r01c01` is job, user id and host with Lustre's
-`jobid_name` `%j:%u:%H`. If the site does not give the format, it is inferred from the shape."""
+"""Parses job ids in the form in which file servers report them. If the parameter `jobid_name` of Lustre is
+`%j:%u:%H`, the id `11317854:17627:r01c01` has the job's number, the user id and the host. If the site does
+not give the format, it is inferred from the form of the id."""
 
 from __future__ import annotations
 
@@ -17,39 +18,41 @@ _SHAPES = (r"(?P<j>[0-9][^:]*):(?P<u>[0-9]+):(?P<h>[^:]+)", r"(?P<e>[^0-9:].*)\.
 
 @dataclass(frozen=True)
 class JobIds:
-    """Parses ids with the first of `patterns` that matches. An id that matches none is taken for a job number
-    as a whole."""
+    """Builds SQL that parses ids with the first of `patterns` that matches. If no pattern matches an id, the
+    whole id is the job's number."""
 
     patterns: tuple[str, ...] = _SHAPES
     before: str | None = ":"
     """The character after the job's number, if ids begin with the number; None: they do not."""
 
     def number(self, column: str = "job") -> str:
-        """SQL for the job's number. For work outside of jobs (without %j) it is the whole id."""
+        """Returns SQL for the job's number. If the id has no part %j, because it belongs to work outside of
+        jobs, this is the whole id."""
         return self._part("j", column, column)
 
     def user(self, column: str = "job") -> str:
-        """SQL for the numeric user id, or NULL."""
+        """Returns SQL for the numeric user id, or NULL."""
         return self._part("u", column, "NULL")
 
     def host(self, column: str = "job") -> str:
-        """SQL for the name of the client, or NULL."""
+        """Returns SQL for the name of the client, or NULL."""
         return self._part("h", column, "NULL")
 
     def is_job(self, number: str, column: str = "job") -> str:
-        """SQL condition: the id belongs to this job. It is written so that files sorted by id are not read
-        completely."""
+        """Returns the SQL condition that the id in COLUMN belongs to the job NUMBER. Files are sorted by id.
+        If ids begin with the number, the condition contains a range of ids, so that the engine reads only the
+        matching part of a file."""
         exact = f"{column} = {text(number)}"
         if self.before is None:
             return f"({exact} OR {self.number(column)} = {text(number)})"
-        # The condition is one range that includes the id itself, because with `OR` the engine would not use
-        # the files' statistics.
+        # The range is the outermost condition, because the engine uses the minimum and maximum of each part
+        # of a file only for conditions that are not inside an `OR`.
         least, behind = text(number), text(number + chr(ord(self.before) + 1))
         within = f"{column} >= {least} AND {column} < {behind}"
         return f"({within} AND ({exact} OR {self.number(column)} = {text(number)}))"
 
     def pattern(self, number: str) -> str:
-        """A regular expression (RE2) that matches all ids of this job. It may also match ids of other
+        """Returns a regular expression (RE2) that matches all ids of this job. It may also match ids of other
         jobs."""
         exact = literally(number)
         if self.before is None:
@@ -69,8 +72,8 @@ class JobIds:
 
 
 def job_ids(jobid_name: str | None) -> JobIds:
-    """Builds the parser from the servers' `jobid_name`; without it, the format is inferred from the ids.
-    Raises RequestError."""
+    """Builds the parser from the parameter `jobid_name` of the file servers. If it is None, the format is
+    inferred from the form of each id. Raises RequestError."""
     if jobid_name is None:
         return JobIds()
     pieces = re.split(r"(%.)", jobid_name)
@@ -81,7 +84,7 @@ def job_ids(jobid_name: str | None) -> JobIds:
             "as printed by lctl get_param jobid_name, e.g. %j:%u:%H",
         )
     pattern = "".join(_PARTS[piece] if piece in _PARTS else re.escape(piece) for piece in pieces)
-    # For work outside of jobs %j is empty. If the ids have nothing else, there is no second form.
+    # If `jobid_name` is only `%j`, the whole id is the job's number, so no pattern is needed.
     shapes = () if jobid_name == "%j" else (pattern,)
     leads = jobid_name.startswith("%j") and len(pieces) > 2 and len(pieces[2]) > 0
     if jobid_name == "%j":

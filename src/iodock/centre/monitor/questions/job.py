@@ -1,4 +1,5 @@
-"""One job: its I/O over time by operation, node and target, and that of other jobs at the same time."""
+"""Queries the I/O of one job over time by operation, node and target, and the I/O of other jobs at the same
+time."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ HEAVIEST = 5
 
 @dataclass(frozen=True)
 class OneJob:
-    """One job, limited to the rows that the visitor may see."""
+    """Selects the rows of one job that the visitor may see."""
 
     ids: JobIds
     number: str
@@ -47,16 +48,18 @@ class OneJob:
     """Start of the last run, ns since the epoch: rows that end earlier belong to previous runs."""
 
     def need(self, sources: tuple[str, ...] = (), metrics: tuple[str, ...] = ()) -> Need:
-        """The sources and metrics that a query for rows of the job needs."""
+        """Returns the data that a query for rows of the job needs: these sources and metrics, and ids that
+        match the job."""
         session = "" if self.number[:1].isdigit() else self.number
         return Need(sources, metrics, (self.ids.pattern(self.number),), session)
 
     @property
     def condition(self) -> str:
-        """SQL condition: a row of `job_io` belongs to the job."""
+        """Returns the SQL condition that a row of `job_io` belongs to the job."""
         own = self.ids.is_job(self.number)
-        # Work outside of jobs has the name of a session, which does not begin with a digit. For jobs the
-        # condition stays a range, which is faster.
+        # If the name does not begin with a digit, it may be that of a session, which has work outside of
+        # jobs. For a job's number this condition is omitted, because without `OR` the engine reads only a
+        # range of ids.
         if not self.number[:1].isdigit():
             own = f"({own} OR (job IS NULL AND session = {text(self.number)}))"
         last = "" if self.since is None else f" AND end_ts > {self.since}"
@@ -64,7 +67,8 @@ class OneJob:
 
 
 def extent(store: MonitorTables, job: OneJob, within: Span) -> tuple[int, int] | None:
-    """First and last moment with a row; None: there is no row that the visitor may see."""
+    """Returns the begin of the job's first row and the end of its last row, or None if there is no row that
+    the visitor may see."""
 
     def sql(rows: str) -> str:
         return f"SELECT min(begin_ts), max(end_ts) FROM {rows} WHERE {job.condition}"
@@ -81,14 +85,16 @@ PARTS = ("place", "side", "node", "target")
 
 
 def parts(store: MonitorTables, job: OneJob, within: Span, wanted: Sequence[str] = PARTS) -> pa.Table:
-    """Sums of every column (NULL: not counted), in one scan: `part` is `place` (everything counted at one
-    place), `side` (metadata servers, `mdt`, or the others, `data`), `node` or `target`, and `name` its name.
-    Also users, commands and file_systems (lists of names), exact. WANTED: of PARTS."""
+    """Returns the sums of every column of `job_io`, divided in several ways, after reading the rows once. The
+    column `part` says how a row is divided: by `place` only, by `side` (name `mdt` for metadata servers, else
+    `data`), by `node` or by `target`. `name` is the name of this part. Other columns are users, commands and
+    file_systems (lists of names) and exact. A sum is NULL if it is not counted. WANTED has the wanted values
+    of `part`."""
     cases = " ".join(f"WHEN {of_place(place)} THEN '{place}'" for place in PLACES)
     sums = ", ".join(f'sum("{name}" * share)::DOUBLE AS "{name}"' for name in counters())
     counted = ", ".join(f'{known(name)} AS "{name}"' for name in counters())
-    # Rows are summed by id first, because parsing an id costs more than adding. SQL's grouping sets are not
-    # used: planning them takes longer than reading the rows.
+    # Rows are summed by id before the ids are parsed, because parsing an id takes longer than adding a row.
+    # SQL's GROUPING SETS are not used, because the engine takes longer to plan them than to read the rows.
     sql = f"""
         SELECT CASE {cases} END AS place, CASE WHEN source LIKE 'mdt%' THEN 'mdt' ELSE 'data' END AS side,
             CASE WHEN {of_place(SERVERS)} THEN {job.ids.host()} ELSE host END AS node, target,
@@ -100,7 +106,7 @@ def parts(store: MonitorTables, job: OneJob, within: Span, wanted: Sequence[str]
         ) WHERE place IS NOT NULL
     """
     found = _summed(store, sql, _while_it_lived(job, within), job.need())
-    # Servers come first: the names of the places are sorted in descending order.
+    # Descending order of the places' names puts `servers` first.
     return pa.concat_tables(_added_up(found, part) for part in wanted).sort_by([("place", "descending")])
 
 
@@ -123,7 +129,8 @@ def _added_up(rows: pa.Table, part: str) -> pa.Table:
 
 
 def over_time(store: MonitorTables, job: OneJob, within: Span, place: str = SERVERS) -> pa.Table:
-    """bucket, exact, read_bytes, write_bytes and every metadata operation: growth in each step."""
+    """Returns the job's I/O in each step, in the columns bucket (number of the step), exact, read_bytes,
+    write_bytes and one for each metadata operation."""
     read, write = _bytes(place)
     values = {"read_bytes": known(read), "write_bytes": known(write)}
     values |= {name: f'CASE WHEN {OF_METADATA} THEN "{name}" END' for name in metadata_operations()}
@@ -136,31 +143,34 @@ def over_time(store: MonitorTables, job: OneJob, within: Span, place: str = SERV
 def _while_it_lived(job: OneJob, within: Span) -> Span:
     if job.lived is None:
         return within
-    # One hour is added at both ends, because growth covers the time since the previous reading.
+    # One hour is added at both ends, because a row begins at the previous reading of its agent, which may be
+    # older than the job.
     begin, end = job.lived[0] - HOUR, job.lived[1] + HOUR
     return replace(within, begin=max(within.begin, begin), end=min(within.end, end))
 
 
 def heaviest_others(store: MonitorTables, job: OneJob, within: Span, file_systems: list[str]) -> pa.Table:
-    """job, user, bytes, metadata, by_bytes, by_metadata (ranks from 1) and ids of the other jobs with most
-    I/O on these file systems, of any user: HEAVIEST by bytes and as many by metadata operations. `mine`: the
-    visitor may see its name."""
+    """Returns the other jobs of any user with most I/O on these file systems: HEAVIEST jobs by bytes and
+    HEAVIEST by metadata operations. The columns are job, user, bytes, metadata, by_bytes and by_metadata
+    (ranks from 1), ids, and mine (the visitor may see the job's name)."""
     on = f"file_system IN ({listed(file_systems)})"
     summed = summaries.kept(store, within.sums)
     if summed:
-        # The ranking does not depend on the incomplete hours at either end, so summaries are precise enough.
+        # Hourly summaries are not exact in the incomplete hours at both ends of the span. This hardly changes
+        # the ranking.
         return summaries.asked_of_jobs(
             summed, job.ids, within, lambda rows: _with_ids(job, rows, on), cut_days=within.step >= HOUR
         )
-    # A day has as many of the finest rows as of all others together, and they do not improve the ranking.
+    # The finest resolution is read only for short spans: it has half of all rows of a day, and hardly changes
+    # the ranking.
     level = within.sums if within.sums == RESOLUTIONS[0] else summaries.COARSEST
     sql = _ranked(job, _of_rows(job, within, f"{of_place(SERVERS)} AND {on}"))
     return _summed(store, sql, replace(within, sums=level), Need(PLACES[SERVERS], sums(SERVERS)))
 
 
 def _with_ids(job: OneJob, rows: str, on: str) -> str:
-    """SQL that collects ids only for the heaviest jobs: collecting the ids of all jobs would take longer than
-    the sums."""
+    """Returns SQL that ranks the jobs of ROWS and then collects the ids of the heaviest ones. Collecting the
+    ids of all jobs would take longer than computing the sums."""
     jobs = (
         'SELECT job, "user", sum(bytes) AS bytes, sum(metadata) AS metadata FROM others GROUP BY job, "user"'
     )
@@ -205,7 +215,8 @@ def _ranked(job: OneJob, jobs: str) -> str:
 
 
 def others_over_time(store: MonitorTables, ids: list[str], file_systems: list[str], within: Span) -> pa.Table:
-    """bucket, id, exact, bytes, metadata: growth in each step, by id."""
+    """Returns the I/O of these ids in each step, in the columns bucket (number of the step), id, exact, bytes
+    and metadata."""
     where = f"{_on(file_systems)} AND job IN ({listed(ids)})"
     moved = "coalesce(read_bytes, 0) + coalesce(write_bytes, 0)"
 
@@ -220,7 +231,8 @@ def others_over_time(store: MonitorTables, ids: list[str], file_systems: list[st
 
 
 def by_other(rows: pa.Table, others: Mapping[str, int]) -> pa.Table:
-    """Rows for `others_over_time`: bucket, other, bytes, metadata. OTHERS: id -> number of its job."""
+    """Sums rows of `others_over_time` by job. OTHERS maps each id to an index of its job. The columns of the
+    result are bucket, other (this index), bytes and metadata."""
     which = pc.index_in(rows["id"], value_set=pa.array(others.keys(), pa.string()))
     numbered = rows.append_column("other", pa.array(others.values(), pa.int64()).take(which))
     sums = numbered.group_by(["other", "bucket"]).aggregate([("bytes", "sum"), ("metadata", "sum")])

@@ -1,4 +1,4 @@
-"""Jobs of a span of time: their bytes and rates."""
+"""Queries the jobs of a span of time with their bytes and rates."""
 
 from __future__ import annotations
 
@@ -38,25 +38,27 @@ _SUMMED = ("read_bytes", "write_bytes", "metadata")
 
 @dataclass(frozen=True)
 class Seen:
-    """Owner of the requested rows: the names of one user (login name, numeric id); None: all users."""
+    """Says whose rows a query returns: those with one of these names of a user (login name, numeric id), or
+    those of all users if `names` is None."""
 
     names: tuple[str, ...] | None = None
 
     def condition(self, user: str) -> str:
-        """SQL condition. USER: an expression."""
+        """Returns the SQL condition that USER, an SQL expression for a row's user, is one of the names."""
         if self.names is None:
             return "true"
         return f"({user}) IN ({', '.join(text(name) for name in self.names) or 'NULL'})"
 
 
 def user_of(ids: JobIds) -> str:
-    """SQL expression for a row's user: from the agent, else from the id."""
+    """Returns an SQL expression for a row's user, which is the one that the agent reported or else the one in
+    the job's id."""
     return f'coalesce("user", {ids.user()})'
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Selection and order of jobs."""
+    """Selects and sorts the jobs of a query."""
 
     place: str = SERVERS
     seen: Seen = field(default_factory=Seen)
@@ -75,9 +77,10 @@ class Wanted:
 
 
 def jobs(store: MonitorTables, within: Span, ids: JobIds, wanted: Wanted) -> pa.Table:
-    """job, user, command, file_systems, hosts (number), read_bytes, write_bytes, metadata, seconds (first to
-    last reading with growth), rates per second in that time, exact, begin_ts, end_ts; `total`: number of jobs
-    before `most`. NULL is a value that is not counted."""
+    """Returns the jobs in the columns job, user, command, file_systems, hosts (their number), read_bytes,
+    write_bytes, metadata, seconds (from the first to the last reading with growth), read_rate, write_rate and
+    metadata_rate (per second in that time), exact, begin_ts, end_ts and total (number of jobs before `most`
+    limits the rows). A value is NULL if it is not counted."""
     summed = summaries.kept(store, within.sums)
     if summed:
         return summaries.asked_of_jobs(
@@ -89,7 +92,7 @@ def jobs(store: MonitorTables, within: Span, ids: JobIds, wanted: Wanted) -> pa.
 
 
 def _rated(within: Span, wanted: Wanted, summed: str) -> str:
-    """SQL that adds rates, selection and order. SUMMED: a SELECT with the sums of each job."""
+    """Returns SQL that adds rates, selection and order. SUMMED: a SELECT with the sums of each job."""
     counted = ", ".join(f"{zero_if_counted(name, 'file_systems')} AS {name}" for name in _SUMMED)
     order = f'"{SORTS[wanted.sort]}" {"DESC" if wanted.descending else "ASC"} NULLS LAST, job, "user"'
     return f"""
@@ -105,7 +108,7 @@ def _rated(within: Span, wanted: Wanted, summed: str) -> str:
 
 
 def _of_summaries(within: Span, wanted: Wanted, rows: str) -> str:
-    """SQL for jobs from their summaries, ROWS."""
+    """Returns SQL for the sums of each job from ROWS, which are summaries of jobs."""
     where = f"AND file_system = {text(wanted.file_system)}" if wanted.file_system else ""
     return f"""
         SELECT job, "user", min(command) AS command, is_job,
@@ -140,8 +143,8 @@ _BY_JOB = """
 
 
 def _by_id(within: Span, wanted: Wanted) -> str:
-    """SQL for jobs from single rows. They are summed by id before ids are parsed, which leaves few rows. For
-    processes, bytes are those that they requested."""
+    """Returns SQL for sums by id. Ids are parsed later, when only few rows are left. At the place
+    `processes`, bytes are those of the processes' read and write calls."""
     of_calls = wanted.place == PROCESSES
     read, write = map(
         known, ("call_read_bytes", "call_write_bytes") if of_calls else ("read_bytes", "write_bytes")

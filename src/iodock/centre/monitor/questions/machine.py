@@ -1,4 +1,4 @@
-"""One machine: its disks, load and pressure over time, and the jobs that used it.
+"""Queries the disks, load and pressure of one machine over time, and the jobs that used the machine.
 
 The data was read by the machine's agent, or recorded by sysstat (`iodock monitor import-sar`). Both give the
 same metrics."""
@@ -22,12 +22,13 @@ _WAITED = ("some_time", "full_time")
 
 
 def disks(store: MonitorTables, host: str, within: Span) -> pa.Table:
-    """bucket, target, exact, read_bytes, write_bytes, operations, busy_us: growth in each step. Raises
-    StoreError, QueryError."""
+    """Returns the growth of each disk's counters in each step, in the columns bucket (number of the step),
+    target (the disk), exact, read_bytes, write_bytes, operations and busy_us. Raises StoreError,
+    QueryError."""
     values = {
         "read_bytes": _if("metric = 'read_bytes'"),
         "write_bytes": _if("metric = 'write_bytes'"),
-        # sysstat counts reads and writes together.
+        # The metric `transfers` of sysstat counts reads and writes together.
         "operations": _if("metric IN ('read', 'write', 'transfers') AND unit = '1'"),
         "busy_us": _if("metric = 'busy_time'"),
     }
@@ -35,17 +36,20 @@ def disks(store: MonitorTables, host: str, within: Span) -> pa.Table:
 
 
 def pressure(store: MonitorTables, host: str, within: Span) -> pa.Table:
-    """bucket, target (io, cpu, memory), exact, some_us, full_us: time in which some or all tasks waited.
-    Raises StoreError, QueryError."""
-    # Kernels before 5.13 and sysstat do not report the time in which all tasks waited for a processor.
+    """Returns the time in which some or all tasks waited for a resource in each step, in the columns bucket
+    (number of the step), target (io, cpu, memory), exact, some_us and full_us. Raises StoreError,
+    QueryError."""
+    # Kernels before 5.13 and sysstat do not report the time in which all tasks waited for a processor, so a
+    # missing row is NULL for `cpu` and 0 for the other targets.
     full = "CASE WHEN metric = 'full_time' THEN value WHEN target <> 'cpu' THEN 0 END"
     values = {"some_us": _if("metric = 'some_time'"), "full_us": full}
     return _grown(store, host, PRESSURE, _WAITED, values, within)
 
 
 def load(store: MonitorTables, host: str, within: Span) -> pa.Table:
-    """bucket, load (mean), greatest: number of running or waiting tasks, means over a minute. Raises
-    StoreError, QueryError."""
+    """Returns the load average over one minute (number of running or waiting tasks) in each step, in the
+    columns bucket (number of the step), load (mean of the readings) and greatest. Raises StoreError,
+    QueryError."""
     sql = f"""
         SELECT (end_ts - 1 - {within.begin}) // {within.step} AS bucket, avg(value) / 100 AS load,
             max(greatest) / 100 AS greatest
@@ -57,7 +61,8 @@ def load(store: MonitorTables, host: str, within: Span) -> pa.Table:
 
 
 def last_read(store: MonitorTables, host: str, within: Span) -> int | None:
-    """Time of the machine's last reading in the span, ns since the epoch. Raises StoreError."""
+    """Returns the time of the machine's last reading in the last step of the span and the hour before it, in
+    ns since the epoch. Raises StoreError."""
     sql = f"""
         SELECT max(end_ts) FROM (
             SELECT end_ts FROM targets WHERE host = {text(host)}
@@ -73,9 +78,9 @@ def last_read(store: MonitorTables, host: str, within: Span) -> int | None:
 
 
 def jobs_on(store: MonitorTables, ids: JobIds, host: str, within: Span, end: int) -> set[str]:
-    """Ids of jobs that ran on it or, if it is a file server, used it in the last hour before END (ns since
-    the epoch; a span ends on a whole step), or in the whole of a shorter span. Raises StoreError,
-    QueryError."""
+    """Returns the numbers of the jobs in the span that ran on HOST. If HOST is a file server, jobs that used
+    it are included; if the span is read from summaries, only those of the last hour before END. END is in ns
+    since the epoch, while the span ends at a whole step. Raises StoreError, QueryError."""
     kept = summaries.kept(store, within.sums)
     found: set[str] = set()
     if kept:
@@ -85,7 +90,7 @@ def jobs_on(store: MonitorTables, ids: JobIds, host: str, within: Span, end: int
     begin = max(within.begin, min(end, within.end) - HOUR) if kept else within.begin
     kinds = tuple(kind for place in PLACES.values() for kind in place)
     counted = " OR ".join(of_place(place) for place in PLACES)
-    # DISTINCT comes first, so that each id is parsed only once.
+    # The subquery removes duplicates first, so that each id is parsed only once.
     rows = f"(SELECT DISTINCT job, host FROM job_io WHERE job IS NOT NULL AND ({counted}))"
     where = f"host = {text(host)} OR {ids.host()} = {text(host)}"
     sql = _distinct(ids.number(), rows, where)
@@ -102,8 +107,9 @@ def _numbers(found: pa.Table) -> set[str]:
 
 
 def _if(condition: str) -> str:
-    """SQL for the sum of a metric: 0 if it has no row, because every reading includes every metric, and a
-    metric that did not grow has no row."""
+    """Returns SQL that is `value` in rows that meet CONDITION, and 0 in others. Every reading includes all
+    metrics and a metric that did not grow has no row, so the sum over no matching row is 0 and not
+    unknown."""
     return f"CASE WHEN {condition} THEN value ELSE 0 END"
 
 

@@ -1,7 +1,8 @@
-"""Names that users gave their jobs, as agents on the jobs' nodes report them.
+"""Queries the names that users gave their jobs. Agents on the jobs' nodes report these names.
 
-A name belongs to a job and a user: a user who sets another job's id in the environment can't rename that job.
-If agents report several names, the first counts."""
+A name is stored for a job and a user, because a user could set the id of another user's job in the
+environment of a process to rename that job. If agents report several names for a job and a user, the first
+one counts."""
 
 from __future__ import annotations
 
@@ -29,14 +30,15 @@ Names = Mapping[tuple[str, str], str]
 
 
 def has_names(store: MonitorTables) -> bool:
-    """Whether the store may have any. Raises StoreError."""
+    """Returns whether the store may contain job names that may be shown. Raises StoreError."""
     catalogue = store.catalogue
     is_wanted = not isinstance(store, MonitorStore) or store.shows_job_names
     return is_wanted and catalogue is not None and bool(catalogue.of("job_names", "fine"))
 
 
 def names(store: MonitorTables, numbers: Iterable[str], begin: int, end: int) -> Names:
-    """Names of these jobs that existed between two moments, ns since the epoch. Raises StoreError."""
+    """Returns the names of the jobs NUMBERS that were reported between LOOKED_BACK before BEGIN and END (ns
+    since the epoch). Raises StoreError."""
     wanted = sorted({number for number in numbers if number})
     if not wanted or not has_names(store):
         return {}
@@ -49,7 +51,8 @@ def names(store: MonitorTables, numbers: Iterable[str], begin: int, end: int) ->
 
 
 def name_of(found: Names, number: object, user: object) -> str | None:
-    """Name of this user's job; USER: login name, numeric id, or None if ids of jobs contain no users."""
+    """Returns the name of this user's job, or None if none was reported. USER is a login name, a numeric id,
+    or None if the job's user is unknown."""
     return found.get((str(number), login(str(user)) if user is not None else ""))
 
 
@@ -59,11 +62,13 @@ def tellers(found: Names, number: str) -> list[str]:
 
 
 def numbers_called(store: MonitorTables, part: str, seen: Seen, begin: int, end: int) -> tuple[str, ...]:
-    """Jobs whose names contain a text, ignoring case; the latest MOST_FOUND. Raises StoreError."""
+    """Returns the latest MOST_FOUND jobs whose names contain the text PART, ignoring case. Raises
+    StoreError."""
     if not part or not has_names(store):
         return ()
     mine = seen.condition('"user"')
-    # Only the first name of a job counts, so the text is searched after selecting that name.
+    # The text is searched only after the first name of each job was selected, because later names do not
+    # count.
     having = f"contains(lower(name), lower({text(part)}))"
     named = f"({_NAMED.format(where=mine)}) WHERE {having}"
     sql = f"SELECT job FROM {named} ORDER BY ts DESC, job LIMIT {MOST_FOUND}"
@@ -73,10 +78,11 @@ def numbers_called(store: MonitorTables, part: str, seen: Seen, begin: int, end:
 def alike(
     store: MonitorTables, number: str, users: Iterable[str], begin: int, end: int, most: int
 ) -> tuple[str, tuple[str, ...]]:
-    """The name of a user's job, empty if none was reported, and the user's jobs with that name, the latest
-    first. USERS: all names of the user. Raises StoreError."""
+    """Returns the name of the job NUMBER of a user (empty if none was reported), and the numbers of at most
+    MOST of the user's jobs with the same name, the latest first. USERS has all names of the user. Raises
+    StoreError."""
     named = _NAMED.format(where=f'"user" IN ({listed(users)})')
-    # Only the first name of a job counts, so names are compared after selecting it.
+    # Names are compared only after the first name of each job was selected, because later names do not count.
     sql = f"""
         WITH named AS MATERIALIZED ({named}), own AS (
             SELECT name FROM named WHERE job = {text(number)} ORDER BY ts, name LIMIT 1

@@ -1,4 +1,5 @@
-"""One compute node around a moment: counters that its agent read, and the owners that moved data there."""
+"""Queries the data of one compute node in a short time: counters that its agent read, and the owners of
+processes that moved data there."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _OF_NODES = (*PLACES[PROCESSES], *PLACES[CGROUPS])
 
 
 def hosts(store: MonitorTables, begin: int, end: int, resolution: str) -> pa.Table:
-    """host: machines with any reading. Raises StoreError, QueryError."""
+    """Returns the machines with any reading in this time, in the column host. Raises StoreError,
+    QueryError."""
     sql = "SELECT DISTINCT host FROM (SELECT host FROM targets UNION ALL SELECT host FROM job_io)"
     return store.table(sql, begin=begin, end=end, resolution=resolution, need=Need(is_presence=True))
 
@@ -28,9 +30,10 @@ def grown(
     metrics: Sequence[str],
     span: tuple[int, int, str],
 ) -> pa.Table:
-    """source, target, metric, begin_ts, end_ts, value: growth between two readings, row by row; a counter
-    that did not grow has a value of 0 where another one of that source did. The target of a mount is its
-    mount point. SPAN: begin, end, resolution. Raises StoreError, QueryError."""
+    """Returns the growth of byte counters between each two readings, in the columns source, target (for a
+    mount, its mount point), metric, begin_ts, end_ts and value. If a counter did not grow between two
+    readings and another counter of the same source did, its value is 0. SPAN is begin, end and resolution.
+    Raises StoreError, QueryError."""
     begin, end, resolution = span
     sql = f"""
         WITH read AS (
@@ -51,9 +54,10 @@ def grown(
 
 
 def users(store: MonitorTables, host: str, ids: JobIds, within: Span) -> pa.Table:
-    """name (a job id, else session or command), user, read_bytes, written_bytes, commands (the one with most
-    bytes first; NULL: not reported): bytes that each owner of processes moved through the machine's devices
-    and mounts, as its agent reports. No row: the agent reported none. Raises StoreError, QueryError."""
+    """Returns the bytes that each owner of processes moved through the machine's devices and mounts, as its
+    agent reports. The columns are name (a job's number, else a session or command), user, read_bytes,
+    written_bytes and commands (the one with most bytes first; NULL: not reported). The table is empty if the
+    agent reported no owners. Raises StoreError, QueryError."""
     share = overlap(within)
     sql = f"""
         WITH told AS (

@@ -1,4 +1,4 @@
-"""Small tables as rows, and values computed from them."""
+"""Converts small tables to rows, and computes means from rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 
 
 def as_rows(table: pa.Table) -> list[dict[str, object]]:
-    """Converts a small table to rows."""
+    """Converts a small table to a list of rows, each with its values by the names of columns."""
     rows: list[dict[str, object]] = table.to_pylist()
     return rows
 

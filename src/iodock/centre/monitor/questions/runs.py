@@ -1,4 +1,5 @@
-"""Runs with one name: I/O and duration of a user's jobs that have the same name."""
+"""Queries the I/O and elapsed time of a user's jobs that have the same name, which are runs of the same
+work."""
 
 from __future__ import annotations
 
@@ -29,15 +30,16 @@ def runs(
     now: int,
     with_nobodys: bool = False,
 ) -> list[Run]:
-    """Those of NUMBERS that belong to a user (by any of the user's names) and were counted at one place, the
-    latest first. A run lasts from its first to its last reading with growth. NOW: ns since the epoch.
-    WITH_NOBODYS: includes jobs whose ids contain no user. Raises StoreError, QueryError."""
+    """Returns the jobs of NUMBERS that belong to a user and were counted at PLACE, the latest first. USERS
+    has all names of the user. A run lasts from its first to its last reading with growth. NOW is in ns since
+    the epoch. If WITH_NOBODYS is true, jobs whose user is unknown are included. Raises StoreError,
+    QueryError."""
     if not numbers or not users:
         return []
     need = Need(PLACES[place], sums(place), tuple(map(literally, numbers)))
     kind = summaries.of_jobs(ids)
-    # If a file has no summary, only the rows of these jobs are parsed. Slurm reports the end of a job in the
-    # rows of processes.
+    # For files without a summary, this condition selects the rows of these jobs before their ids are parsed.
+    # Rows of processes are included, because Slurm reports the end of a job there.
     mine = f"({of_place(place)} OR {of_place(PROCESSES)}) AND {_begins(ids)} IN ({several(numbers)})"
     chosen = replace(
         kind, select=lambda rows, level: kind.select(f"SELECT * FROM ({rows}) WHERE {mine}", level)
@@ -74,5 +76,6 @@ may still compute."""
 
 
 def _begins(ids: JobIds) -> str:
-    """SQL for a job's number that is faster than parsing its id. For other ids the value is not a number."""
+    """Returns SQL for the part of an id in front of the first separator, which is the job's number if the id
+    has one. Splitting is faster than parsing the id."""
     return f"split_part(job, {text(ids.before)}, 1)" if ids.before else ids.number()

@@ -1,6 +1,7 @@
-"""One metadata server over time: requests received and handled, waiting requests, and its processors.
+"""Queries the activity of one metadata server over time: requests received and handled, waiting requests, and
+the load of its processors.
 
-These are the diagrams of the report on the K computer's file system (IPSJ SIG Technical Report, Vol.
+A report on the file system of the K computer shows the same quantities (IPSJ SIG Technical Report, Vol.
 2017-HPC-162 No. 12, figures 2 to 4)."""
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _ASKED = ("opens", "closes", "creates")
 
 @dataclass(frozen=True)
 class Step:
-    """Activity of a server in one step with a reading. None: not counted."""
+    """Activity of a server in one step that has a reading. A value is None if it is not counted."""
 
     operations: float | None = None
     """Metadata operations of all jobs."""
@@ -46,8 +47,9 @@ NAMES = tuple(field.name for field in fields(Step))
 
 
 def over_time(store: MonitorTables, host: str, within: Span, until: int, sample_ns: int) -> list[Step | None]:
-    """One entry for each step of the span; None: no sample. UNTIL: later data has not arrived yet, ns since
-    the epoch. SAMPLE_NS: time between two samples. Raises StoreError, QueryError."""
+    """Returns one entry for each step of the span, which is None if the step has no sample. UNTIL is the time
+    until which all data has arrived, in ns since the epoch; later steps are None. SAMPLE_NS is the time
+    between two samples. Raises StoreError, QueryError."""
     machine = _by_step(_machine(store, host, within))
     asked = _by_step(_asked(store, host, within))
     rows = (*machine.values(), *asked.values())
@@ -62,9 +64,9 @@ def over_time(store: MonitorTables, host: str, within: Span, until: int, sample_
 
 
 def known_steps(readings: list[int], within: Span, sample_ns: int) -> set[int]:
-    """Steps with known values. READINGS: steps that have a reading, ascending. If samples are longer than
-    steps, the steps between two adjacent samples are known, too. Steps in a gap where samples are missing are
-    not known."""
+    """Returns the steps whose values are known. READINGS are the steps in which a reading ends, in ascending
+    order. If readings are further apart than steps, the steps between two successive readings are known, too,
+    unless the gap is so long that readings are missing."""
     found, pairs = set(readings), list(pairwise(readings))
     usual = median_low(after - before for before, after in pairs) if pairs else 1
     apart = max(sample_ns, within.step * usual if usual > 1 else 0)

@@ -1,7 +1,9 @@
-"""File servers round by round: the readings of each agent for its machine, its metadata service and its jobs.
+"""Queries the readings of file servers round by round: each agent's values for its machine, its metadata
+service and the jobs that the server counts.
 
-A round is everything that one agent read within a step; its files are read in sequence, at multiples of its
-own clock. The growth in a row that is longer than a step is treated as a rate."""
+A round contains everything that an agent read within one step. The agent begins a round when its clock is a
+multiple of the step, and then reads one file after the other. If a row is longer than a step, its growth is
+scaled to the length of a step."""
 
 from __future__ import annotations
 
@@ -70,10 +72,11 @@ Hosts = Sequence[str] | None
 def machines(
     store: MonitorTables, begin: int, end: int, step: int, resolution: str = "fine", hosts: Hosts = None
 ) -> pa.Table:
-    """host, round, end_ts, handled, waited_us, queued, queue_samples, active, active_samples, busy_us,
-    idle_us, pressure_us, load, uptime_s, and for a service with one thread service_us (on a processor),
-    service_uptime_s, answer_us (to the agent), no_answer: for rounds that ended in (BEGIN, END], ns since the
-    epoch; NULL if it did not grow or was not read. Raises StoreError, QueryError."""
+    """Returns the values of each machine in each round that ended after BEGIN and until END (ns since the
+    epoch). The columns are host, round, end_ts, handled, waited_us, queued, queue_samples, active,
+    active_samples, busy_us, idle_us, pressure_us, load and uptime_s. For a master of MooseFS there are also
+    service_us (time on a processor), service_uptime_s, answer_us (time until it answered the agent) and
+    no_answer. A value is NULL if it did not grow or was not read. Raises StoreError, QueryError."""
     levels = {
         "uptime_s": ("cpu", "uptime_s"), "service_uptime_s": ("mfs_master", "uptime_s"),
         "answer_us": ("mfs_master", "answer_us"), "no_answer": ("mfs_master", "no_answer"),
@@ -98,9 +101,10 @@ def machines(
 def served(
     store: MonitorTables, begin: int, end: int, step: int, resolution: str = "fine", hosts: Hosts = None
 ) -> pa.Table:
-    """host, round, end_ts, is_metadata, opens, closes, creates (of metadata targets), metadata (all their
-    operations), object_creates, requests (reads, writes, objects created and removed), moved_bytes, time_us:
-    sums over all jobs. Raises StoreError, QueryError."""
+    """Returns the sums over all jobs of each file server in each round. The columns are host, round, end_ts,
+    is_metadata (the host serves metadata), opens, closes, creates and metadata (all operations) of metadata
+    targets; object_creates, requests (reads, writes, objects created and removed) and moved_bytes of object
+    targets; and time_us of both. Raises StoreError, QueryError."""
     operations = " + ".join(f'"{name}"' for name in metadata_operations())
     of_metadata = OF_METADATA
     sums = {
@@ -125,8 +129,9 @@ def served(
 
 
 def homes(store: MonitorTables, begin: int, end: int, resolution: str) -> pa.Table:
-    """target, host, file_system, is_metadata, rounds (number of readings there), end_ts (last): which server
-    had which target. Raises StoreError, QueryError."""
+    """Returns the servers of each target. The columns are target, host, file_system, is_metadata, rounds
+    (number of readings of the target on this server) and end_ts (time of the last reading). Raises
+    StoreError, QueryError."""
     sql = f"""
         SELECT target, host, max(file_system) AS file_system, count(DISTINCT end_ts) AS rounds,
             bool_or(source NOT LIKE 'obdfilter%') AS is_metadata, max(end_ts) AS end_ts
@@ -140,8 +145,8 @@ def homes(store: MonitorTables, begin: int, end: int, resolution: str) -> pa.Tab
 
 
 def places(store: MonitorTables, begin: int, end: int, resolution: str = "fine") -> pa.Table:
-    """target, host, end_ts (last): which servers handled requests of jobs on which target. Raises StoreError,
-    QueryError."""
+    """Returns the servers that handled requests of jobs on each target, in the columns target, host and
+    end_ts (time of the last reading). Raises StoreError, QueryError."""
     sql = f"""
         SELECT target, host, max(end_ts) AS end_ts FROM job_io
         WHERE {of_place("servers")} AND target IS NOT NULL GROUP BY target, host
@@ -151,14 +156,15 @@ def places(store: MonitorTables, begin: int, end: int, resolution: str = "fine")
 
 
 def newest(store: MonitorTables, begin: int, end: int, hosts: Sequence[str]) -> pa.Table:
-    """host, end_ts: last reading of each, by its own clock. Raises StoreError, QueryError."""
+    """Returns the time of the last reading of each host, by the host's own clock, in the columns host and
+    end_ts. Raises StoreError, QueryError."""
     sql = f"SELECT host, max(end_ts) AS end_ts FROM targets WHERE {_at(hosts)} GROUP BY host"
     return store.table(sql, begin=begin, end=end, resolution="fine", need=Need(is_presence=True))
 
 
 def mounts(store: MonitorTables, begin: int, end: int, resolution: str = "minute") -> pa.Table:
-    """host, server, file_system: which clients with an agent have which mounts of NFS, MooseFS and Lustre
-    (there the server is a target). Raises StoreError, QueryError."""
+    """Returns the mounts of NFS, MooseFS and Lustre on clients with an agent, in the columns host, server
+    (for Lustre, the name of a target) and file_system. Raises StoreError, QueryError."""
     sql = f"""
         SELECT DISTINCT host, {_SERVER} AS server, file_system FROM targets
         WHERE source IN ({_listed(_CLIENTS)}) AND {_SERVER} <> ''
@@ -169,13 +175,15 @@ def mounts(store: MonitorTables, begin: int, end: int, resolution: str = "minute
 def clients(
     store: MonitorTables, begin: int, end: int, step: int, hosts: Sequence[str], resolution: str = "fine"
 ) -> pa.Table:
-    """server (NULL: the client was read, and reported nothing), host, round, end_ts, operations, time_us
-    (from the call to the answer) for NFS and Lustre, waiting (without an answer at the reading) for MooseFS:
-    mounts of these clients. Raises StoreError, QueryError."""
-    # Metrics such as `read/queue` are parts of an operation's time, and metrics such as `read_bytes` are not
-    # operations.
+    """Returns the operations on the mounts of these clients in each round. The columns are server, host,
+    round, end_ts, operations, time_us (of NFS and Lustre: total time from the call to the answer) and waiting
+    (of MooseFS: operations without an answer at the time of the reading). A row with server NULL says only
+    that the client's agent sent a reading. Raises StoreError, QueryError."""
+    # Metrics with a slash, such as `read/queue`, are parts of an operation's time and are excluded, because
+    # the metric of the whole operation already contains them.
     is_whole = "source = 'mountstats' AND metric NOT LIKE '%/%' AND bucket IS NULL AND NOT is_level"
-    # mfsmount answers some operations without the master; they say nothing about the master.
+    # Only operations that the master answered count. mfsmount answers others from its cache, and these say
+    # nothing about the master.
     is_answered = "source = 'mfs_mount' AND metric = 'answers'"
     is_request = f"source IN ({_listed(_OF_LUSTRE)}) AND metric IN ('req_waittime', 'req_waittime_time')"
     counted, timed = f"(({is_whole}) OR ({is_request})) AND unit = '1'", f"({is_whole}) OR ({is_request})"
@@ -194,8 +202,9 @@ def clients(
 
 
 def asked(store: MonitorTables, hosts: Sequence[str], ids: JobIds, begin: int, end: int) -> pa.Table:
-    """job, opens, creates, metadata, object_creates, moved_bytes, requests: requests of each job to these
-    servers between two moments by their clocks. Raises StoreError, QueryError."""
+    """Returns the requests of each job to these servers from BEGIN to END by the servers' clocks, in the
+    columns job, opens, creates, metadata, object_creates, moved_bytes and requests. Raises StoreError,
+    QueryError."""
     resolution = span(begin, end, store.catalogue).resolution
     share = overlap(Span(begin, end, end - begin, resolution, resolution))
     operations = " + ".join(f'"{name}"' for name in metadata_operations())
@@ -219,8 +228,9 @@ def asked(store: MonitorTables, hosts: Sequence[str], ids: JobIds, begin: int, e
 
 
 def asked_by_mounts(store: MonitorTables, server: str, begin: int, end: int) -> pa.Table:
-    """job, opens, creates, metadata (answers): requests to this server from MooseFS mounts with a job name,
-    read by the clients' agents. Raises StoreError, QueryError."""
+    """Returns the requests of each job to a MooseFS master, in the columns job, opens, creates and metadata
+    (number of answers). Agents on the clients read them from mounts whose mount point contains the job's
+    number. Raises StoreError, QueryError."""
     resolution = span(begin, end, store.catalogue).resolution
     share = overlap(Span(begin, end, end - begin, resolution, resolution))
     sums = {"opens": "'open', 'create'", "creates": "'mknod', 'create'", "metadata": "'answers'"}
@@ -238,8 +248,8 @@ def asked_by_mounts(store: MonitorTables, server: str, begin: int, end: int) -> 
 
 
 def asked_of_nodes(store: MonitorTables, nodes: Hosts, ids: JobIds, begin: int, end: int) -> pa.Table:
-    """job, node_bytes: bytes that processes of each job on these nodes read and wrote with calls, on any file
-    system, counted by the nodes' agents. Raises StoreError, QueryError."""
+    """Returns the bytes that the processes of each job on these nodes read and wrote with calls, on any file
+    system, in the columns job and node_bytes. The nodes' agents count them. Raises StoreError, QueryError."""
     resolution = span(begin, end, store.catalogue).resolution
     share = overlap(Span(begin, end, end - begin, resolution, resolution))
     sql = f"""
@@ -253,8 +263,9 @@ def asked_of_nodes(store: MonitorTables, nodes: Hosts, ids: JobIds, begin: int, 
 
 
 def owners(store: MonitorTables, jobs: Sequence[str], ids: JobIds, begin: int, end: int) -> pa.Table:
-    """job, user (NULL: unknown), nodes (0: unknown), job_ids (number of JobIDs with which servers count the
-    job): for these jobs. Raises StoreError, QueryError."""
+    """Returns the user and the nodes of these jobs, in the columns job, user (NULL: unknown), nodes (their
+    number; 0: unknown) and job_ids (number of the JobIDs under which servers count the job). Raises
+    StoreError, QueryError."""
     node = f"coalesce({ids.host()}, CASE WHEN NOT {of_place('servers')} THEN host END)"
     sql = f"""
         SELECT {ids.number()} AS job, max(coalesce("user", {ids.user()})) AS "user",
@@ -265,8 +276,9 @@ def owners(store: MonitorTables, jobs: Sequence[str], ids: JobIds, begin: int, e
 
 
 def _round(step: int) -> str:
-    """SQL for an integer: the multiple of a step at which the agent began, or the one before its last
-    reading."""
+    """Returns SQL for the number of a row's round. A reading that ends up to a fifth of a step after a
+    multiple of the step belongs to the round of this multiple, and a later one to the round of the next
+    multiple."""
     return f"(end_ts - {step // LATE} + {step - 1}) // {step}"
 
 

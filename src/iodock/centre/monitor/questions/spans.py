@@ -1,4 +1,4 @@
-"""Spans of time: the resolution that a query reads, and the steps of its answer."""
+"""Chooses the resolution that a query over a span of time reads, and the steps of its result."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ class Span:
 
 
 def span(begin: int, end: int, catalogue: Catalogue | None = None) -> Span:
-    """The span with these ends, rounded to whole steps, with at most POINTS + 1 of them: fine readings up to
-    two hours, minutes up to two days, else ten minutes; coarser ones if finer ones are no longer kept."""
+    """Returns the span from BEGIN to END, rounded outwards to whole steps, of which there are at most POINTS
+    + 1. Curves use fine rows for up to two hours, minutes for up to two days, and else ten minutes. If these
+    rows are no longer kept, a coarser resolution is used."""
     length = max(end - begin, 10 * SECOND)
     kept = _kept_from(begin, catalogue) if catalogue else 0
     curves = RESOLUTIONS[max(kept, (length > 2 * HOUR) + (length > 2 * DAY))]
@@ -52,18 +53,19 @@ def span(begin: int, end: int, catalogue: Catalogue | None = None) -> Span:
 
 
 def _is_much(catalogue: Catalogue, begin: int, end: int) -> bool:
-    """Whether the period has so many of the finest rows that sums over them would be slow."""
+    """Returns whether the period has so many of the finest rows that sums over them would be slow."""
     return sum(file.rows for file in catalogue.chosen("job_io", RESOLUTIONS[0], begin, end)) > _MANY_ROWS
 
 
 def _kept_from(begin: int, catalogue: Catalogue) -> int:
-    """Index of the finest resolution that is kept from BEGIN on, or as far back as the oldest data."""
+    """Returns the index of the finest resolution that is kept from BEGIN on. If no data is that old, returns
+    the finest one that reaches back to the oldest data."""
     return max(_kept_of(table, begin, catalogue) for table in ("job_io", "targets"))
 
 
 def _kept_of(table: str, begin: int, catalogue: Catalogue) -> int:
-    # The earliest begin in a file does not show this: if an agent was away for a month, its row begins a
-    # month ago.
+    # The earliest begin of a row does not show how far back a resolution is kept: if an agent was not running
+    # for a month, its first row afterwards begins a month ago. Therefore ends of files are compared.
     first = [
         min((file.end for file in catalogue.chosen(table, name, 0, _FOREVER)), default=_FOREVER)
         for name in RESOLUTIONS
@@ -80,9 +82,10 @@ def _step(length: int, least_s: int) -> int:
 
 
 def spread(rows: str, keys: str, values: dict[str, str], within: Span) -> str:
-    """A SELECT of `bucket` (0 is the first step), KEYS and sums of VALUES (name -> expression over ROWS),
-    with each row's values distributed over steps by the overlap with the row's interval. ROWS: a FROM clause
-    with `begin_ts` and `end_ts`."""
+    """Returns a SELECT of `bucket` (number of the step, from 0), the columns KEYS, `exact`, and sums of
+    VALUES, which maps names to SQL expressions. The values of a row are distributed over the steps in
+    proportion to the time that the row's interval has in each step. ROWS is a FROM clause whose rows have
+    `begin_ts` and `end_ts`."""
     sums = ", ".join(f'sum({expression})::DOUBLE AS "{name}"' for name, expression in values.items())
     shares = ", ".join(f'sum("{name}" * share)::DOUBLE AS "{name}"' for name in values)
     begin, step = within.begin, within.step
@@ -103,7 +106,7 @@ def spread(rows: str, keys: str, values: dict[str, str], within: Span) -> str:
 
 
 def overlap(within: Span) -> str:
-    """SQL for the share of a row's interval that lies in the span, from 0 to 1."""
+    """Returns SQL for the share of a row's interval that lies in the span, from 0 to 1."""
     return (
         f"CASE WHEN begin_ts >= {within.begin} AND end_ts <= {within.end} THEN 1 ELSE "
         f"(least(end_ts, {within.end}) - greatest(begin_ts, {within.begin})) "

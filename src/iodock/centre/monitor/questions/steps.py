@@ -1,5 +1,5 @@
-"""Steps of Slurm's jobs: samples of their processes are lower bounds until the step's total arrives, and the
-totals show when a job has ended."""
+"""Builds SQL for the steps of Slurm's jobs. Samples of a step's processes are lower bounds until Slurm
+reports the step's total. The totals also show when a job has ended."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ job's environment variables are excluded, because they may outlive the job."""
 
 
 def ended() -> str:
-    """SQL for the end of a job in Slurm, over rows with the columns of ENDS and RUNNING; NULL if it is not
-    reported, or if a later run goes on (the job was requeued)."""
+    """Returns SQL for the time when Slurm ended a job, over rows with the columns of ENDS and RUNNING. It is
+    NULL if the end is not reported, or if the job was requeued and runs again."""
     batch, extern = (f"max({step}_ended)" for step in _WHOLE_JOB)
     end = f"CASE WHEN bool_or(has_batch) THEN {batch} ELSE {extern} END"
     return f"CASE WHEN max(running_ts) >= {end} THEN NULL ELSE {end} END"
 
 
 def completed(where: str, within: Span, place: str = PROCESSES) -> str:
-    """A SELECT of the rows of `job_io` that meet a condition, where `exact` is true also for samples of steps
-    whose totals are in the span. PLACE: where the rows are counted."""
+    """Returns a SELECT of the rows of `job_io` that meet the condition WHERE. At the place `processes`, it
+    sets `exact` to true for samples of a step whose total is also in the span, because sample and total
+    together are exact."""
     if place != PROCESSES:
         return f"SELECT * FROM job_io WHERE {where}"
     inside = f"begin_ts >= {within.begin} AND end_ts <= {within.end}"
@@ -57,8 +58,9 @@ def completed(where: str, within: Span, place: str = PROCESSES) -> str:
 
 
 def all_completed(within: Span) -> str:
-    """SQL condition over rows of jobs from `summaries`: the totals of all samples have arrived. If a step
-    began before the span, the part of its total that belongs to the span is not known."""
+    """Returns the SQL condition, over rows of jobs from summaries.py, that the sums of a job are exact: the
+    totals of all steps with samples have arrived, and no total began before the span. The part of such a
+    total that belongs to the span would be unknown."""
     open_steps, totals = (
         f"coalesce(flatten(list({name}) FILTER ({name} IS NOT NULL)), []::VARCHAR[])"
         for name in ("open_steps", "totals")

@@ -1,4 +1,4 @@
-"""The largest current rates by job, user, node, target or file system."""
+"""Queries the largest current rates by job, user, node, target or file system."""
 
 from __future__ import annotations
 
@@ -71,10 +71,11 @@ def _after(choice: str, choices: tuple[str, ...]) -> str:
 
 
 def top(store: MonitorTables, end: int, ids: JobIds, wanted: TopWanted) -> pa.Table:
-    """name, user, command, file_systems, nodes (number), read_rate and write_rate (bytes/s), metadata_rate
-    (operations/s), exact, read_ts (last reading), is_job (a job did at least a part of it); the first `most`
-    of `total` rows. NULL is a value that is not counted. END: ns since the epoch. Raises StoreError,
-    QueryError."""
+    """Returns the first `most` rows in the wanted order. The columns are name, user, command, file_systems,
+    nodes (their number), read_rate and write_rate (bytes/s), metadata_rate (operations/s), exact, read_ts
+    (time of the last reading), is_job (at least a part of the I/O was done by a job) and total (number of
+    rows before `most` limits them). A value is NULL if it is not counted. END is in ns since the epoch.
+    Raises StoreError, QueryError."""
     within = span(end - int(wanted.seconds * SECOND), end, store.catalogue)
     begin = end - int(wanted.seconds * SECOND)
     within = replace(within, begin=begin, end=end)
@@ -85,7 +86,8 @@ def top(store: MonitorTables, end: int, ids: JobIds, wanted: TopWanted) -> pa.Ta
     share = overlap(within)
     name = _BY[wanted.by].format(number=ids.number(), user=user_of(ids), client=_node(ids, wanted.place))
     node = _node(ids, wanted.place)
-    # A target counts only its own operations, so targets are treated separately.
+    # Metadata and object targets count different operations, so a missing count of a target is 0 only if
+    # another row of the same target has it.
     among = "name" if wanted.by == "target" else "file_systems"
     rates = ", ".join(f"{zero_if_counted(rate, among)} AS {rate}" for rate in _RATES)
     rows = completed(f"{of_place(wanted.place)} AND {_looked_for(wanted)}", within, wanted.place)
@@ -116,7 +118,8 @@ def _node(ids: JobIds, place: str) -> str:
 
 
 def _one(column: str) -> str:
-    """SQL for the only value of a group, or for the number of values if there are several."""
+    """Returns SQL for the value of COLUMN that all rows of a group share, or for a text such as `3 of them`
+    if the rows have different values."""
     several = f"count(DISTINCT {column})::VARCHAR || ' of them'"
     return f"CASE WHEN count(DISTINCT {column}) > 1 THEN {several} ELSE min({column}) END"
 

@@ -1,4 +1,4 @@
-"""Bytes that users moved in a month."""
+"""Queries the bytes that users moved in a month."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from iodock.shared.engine.need import Need
 def by_user(
     store: MonitorTables, begin: int, end: int, ids: JobIds, seen: Seen, place: str = SERVERS
 ) -> pa.Table:
-    """Sums by user, for the part that lies in the span (ns since the epoch): user (NULL: unknown),
-    file_system, jobs, read_bytes, write_bytes, reads, writes, metadata (NULL: not counted), exact."""
+    """Returns the sums of each user on each file system from BEGIN to END (ns since the epoch). The columns
+    are user (NULL: unknown), file_system, jobs (their number), read_bytes, write_bytes, reads, writes,
+    metadata and exact. A sum is NULL if it is not counted."""
     within = Span(begin, end, HOUR, summaries.COARSEST, summaries.COARSEST)
     need = Need(PLACES[place], (*sums(place), "reads", "writes"))
     return summaries.asked_of_jobs(store, ids, within, lambda rows: _sql(rows, within, seen, place), need)

@@ -1,1 +1,1 @@
-"""The content of each page: tables and charts of a query, without HTML."""
+"""Builds the content of each page, which is tables and charts without HTML."""

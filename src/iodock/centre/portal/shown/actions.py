@@ -1,4 +1,5 @@
-"""Actions that wait for an operator's confirmation, actions on jobs, and periods when servers were unwell."""
+"""Builds the page with actions that wait for an operator's confirmation, earlier actions on jobs, and
+episodes of servers."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ _SHORT: Mapping[ActionKind, str] = {
 
 
 def shown(question: Question) -> Shown:
-    """The page. Raises NotThere, StoreError."""
+    """Returns the content of the page. Raises NotThere if the visitor is not an operator or the collector
+    keeps no episodes; StoreError."""
     responder, now = question.site.responder, question.asked.now
     if responder is None or not question.visitor.may_see_all:
         raise NotThere
@@ -57,8 +59,8 @@ def shown(question: Question) -> Shown:
 
 
 def answer(responder: Responder | None, is_open: bool, visitor: Visitor, number: int, given: str) -> None:
-    """Processes an operator's decision. IS_OPEN: visitors are not authenticated. Raises NotThere,
-    RequestError, StoreError."""
+    """Processes an operator's decision GIVEN about the action NUMBER. IS_OPEN says that visitors are not
+    authenticated, and decisions are then refused. Raises NotThere, RequestError, StoreError."""
     if responder is None or not visitor.may_see_all:
         raise NotThere
     give = {"confirm": responder.confirm, "decline": responder.decline, "undo": responder.undo}.get(given)
@@ -73,7 +75,8 @@ def answer(responder: Responder | None, is_open: bool, visitor: Visitor, number:
 
 
 def asked_now(responder: Responder, text: Language) -> list[dict[str, object]]:
-    """Lists actions that wait for an operator's decision. Raises StoreError."""
+    """Lists the actions that wait for an operator's decision, with the values that the page's template needs.
+    Raises StoreError."""
     return [_question(responder, action, episode, text) for action, episode in responder.asked()]
 
 

@@ -1,4 +1,5 @@
-"""Agents: which ones report, since when the others are silent, and what they lost. For operators."""
+"""Builds the page about agents, for operators. It shows which agents send data, for how long the others have
+been silent, and which data was lost."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ _LOST = {"dropped-batches": "dropped", "refused-samples": "refused"}
 
 
 def shown(question: Question) -> Shown:
-    """The page. Raises NotThere for users who are not operators; RequestError, StoreError."""
+    """Returns the content of the page. Raises NotThere for users who are not operators; RequestError,
+    StoreError."""
     if not question.visitor.may_see_all:
         raise NotThere
     text, within = question.text, question.within(_USUAL)
@@ -41,7 +43,8 @@ def shown(question: Question) -> Shown:
     lost = as_rows(agents.losses(question.store, within.begin, end))
     rows = _judged(agents.heard(question.store, within.begin, end), lost, end, patience_s)
     if question.store.catalogue is None:
-        # A Prometheus has no information on data that an agent could not send, or that was refused.
+        # The data comes from a Prometheus server, which does not know the data that an agent could not send
+        # or that a collector refused. These columns are unknown and not 0.
         rows = [{**row, **dict.fromkeys(_LOST.values())} for row in rows]
     counts = {state: sum(row["state"] == state for row in rows) for state in _STATES}
     tables = [_agents(question, rows[:most]), _losses(question, lost[:most])]
@@ -53,7 +56,8 @@ def shown(question: Question) -> Shown:
 
 
 def _judged(heard: Rows, lost: Rows, end: int, patience_s: float) -> Rows:
-    """Makes one row for each machine. Silent ones come first, the most recently silent at the top."""
+    """Returns one row for each machine. Silent machines come first, and among them those that have been
+    silent for the shortest time."""
     read = {str(row["host"]): row for row in heard}
     of_host: defaultdict[str, Rows] = defaultdict(list)
     for row in lost:
@@ -70,7 +74,8 @@ def _judged(heard: Rows, lost: Rows, end: int, patience_s: float) -> Rows:
 def _row(
     host: str, read: dict[str, object] | None, lost: Rows, end: int, patience_s: float
 ) -> dict[str, object]:
-    # An agent that could not read any source still sent a loss, so it was active at that time.
+    # An agent that can't read any source still sends this as a loss, so it was running at the time of the
+    # loss. Losses named `refused-samples` come from the collector and do not show this.
     told = [int(str(row["ts"])) for row in lost if row["name"] != "refused-samples"]
     at = int(str(read["read_ts"])) if read else max(told, default=None)
     age_s = None if at is None else (end - at) / SECOND
@@ -102,7 +107,8 @@ def _agents(question: Question, rows: Rows) -> Table:
         Column("refused", text.gettext("refused"), "integer"),
         Column("unread", text.gettext("not readable"), "integer"),
         Column("loss_ts", text.gettext("last loss"), "time"),
-        # Columns for programs have the same values in every language.
+        # This column is only in files for download. Its values are not translated, so that programs can
+        # compare them.
         Column("state", text.gettext("state"), "plain"),
     )
     titled = [{**row, "state_title": text.gettext(_STATES[str(row["state"])])} for row in rows]
@@ -114,8 +120,7 @@ def _losses(question: Question, rows: Rows) -> Table:
     text = question.text
     columns = (
         Column("host", text.gettext("machine"), "machine"),
-        # The column is not of the kind for machine names, because on a narrow screen such names are broken at
-        # any character.
+        # The kind of this column is text and not name, because a narrow screen breaks names at any character.
         Column("name", text.gettext("what")),
         Column("source", text.gettext("source")),
         Column("count", text.gettext("count"), "integer"),

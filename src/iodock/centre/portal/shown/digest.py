@@ -1,4 +1,4 @@
-"""A job's digest, from the same queries as its page."""
+"""Makes the digest of a job from the same queries as the job's page."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Rows = Sequence[dict[str, object]]
 
 @dataclass(frozen=True)
 class Which:
-    """The scheduler's information about a job, in addition to its id."""
+    """Information about a job from the scheduler that the id does not contain."""
 
     written: str = ""
     """The job's id as users write it: `1234_7` for a task of an array."""
@@ -45,7 +45,7 @@ class Which:
 
     @classmethod
     def asked(cls, asked: Asked) -> Which:
-        """Reads the parameters of a request. Raises RequestError."""
+        """Reads this information from the parameters of a request. Raises RequestError."""
         written, again = asked.text("written"), asked.text("again") or "0"
         if written and not _WRITTEN.fullmatch(written):
             raise RequestError("written: not a task of an array", "as 1234_7")
@@ -55,10 +55,11 @@ class Which:
 
 
 def digest(question: Question, number: str, which: Which = Which()) -> Digest:
-    """Makes a digest. NUMBER: a job id, or the id from its digest. Raises NotThere if there is no such job,
-    or if it belongs to another user; RequestError, StoreError."""
+    """Makes the digest of a job. NUMBER is the job's number, or the id printed in a digest, which also
+    contains the begin of the run. Raises NotThere if there is no such job or run, or if it belongs to another
+    user; RequestError, StoreError."""
     number, began = parsed_id(number)
-    # Stored ids contain no control characters, because these are escaped.
+    # The agent escapes control characters in ids, so no stored id contains one.
     if not number or any(letter < " " or letter == "\x7f" for letter in number):
         raise NotThere
     question = looking_back(question, began)
@@ -72,7 +73,8 @@ def digest(question: Question, number: str, which: Which = Which()) -> Digest:
         raise NotThere
     if began - first <= _SAME_RUN and not which.again:
         return _digest(question, job, first, last, which)
-    # Data before this begin belongs to an earlier run, or to another job with the same id, and is left out.
+    # Data from before this begin belongs to an earlier run or to another job with the same id, so it is left
+    # out.
     if began >= last:
         raise NotThere
     run = replace(job, lived=(began, last), since=began)
@@ -80,8 +82,8 @@ def digest(question: Question, number: str, which: Which = Which()) -> Digest:
 
 
 def looking_back(question: Question, began: int | None) -> Question:
-    """Returns a question as of a moment at which a job that began at BEGAN can be found. BEGAN: ns since the
-    epoch."""
+    """Returns QUESTION with an earlier end of the requested time if a job that began at BEGAN (ns since the
+    epoch) is too old to be found otherwise. Returns QUESTION itself if BEGAN is None."""
     asked = question.asked
     end = None if began is None else looked_back_from(began, asked.now)
     if end is None:
@@ -124,7 +126,8 @@ def _digest(
 
 
 def _episodes(question: Question, begin: int, end: int) -> list[Episode] | None:
-    """Returns the episodes between two moments; None: the collector does not store them."""
+    """Returns the episodes from BEGIN to END (ns since the epoch), or None if the collector does not store
+    episodes."""
     site = question.site
     if site.episodes:
         return site.episodes(begin, end)

@@ -1,4 +1,4 @@
-"""Events, and losses of agents."""
+"""Builds the page with events, and with losses of agents."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ WORDS = (*SPAN, "host", "kind", "severity", "fs", "q")
 
 
 def shown(question: Question) -> Shown:
-    """The page. Users see events of file systems without machines and texts, because these may name other
-    users' programs. Only operators see losses. Raises RequestError, StoreError."""
+    """Returns the content of the page. Users see only events of file systems, without the names of machines
+    and the texts, because these may name programs of other users. Only operators see losses. Raises
+    RequestError, StoreError."""
     text, asked = question.text, question.asked
     within = question.within("1d")
     sees_all = question.visitor.may_see_all
@@ -51,8 +52,9 @@ def shown(question: Question) -> Shown:
 
 
 def _check_kind(question: Question, wanted: WantedEvents) -> None:
-    """Checks the requested kind. A site may have its own kinds, so every kind that was ever received is
-    valid. Raises RequestError, StoreError."""
+    """Checks the requested kind of events. A site may define kinds of its own, so a kind that iodock does not
+    know is valid if the store has an event of this kind. Raises RequestError for an invalid kind;
+    StoreError."""
     if not wanted.kind or wanted.kind in TITLES:
         return
     ever = WantedEvents(kind=wanted.kind, with_file_system=wanted.with_file_system)
@@ -63,25 +65,25 @@ def _check_kind(question: Question, wanted: WantedEvents) -> None:
 
 
 def served(question: Question) -> Mapping[str, str]:
-    """Maps each machine that was read in the last hour to the file system that it serves. Raises
-    StoreError."""
+    """Maps each file server that sent data in the hour before the end of the requested time to its file
+    system. Raises StoreError."""
     found = as_rows(file_systems.served(question.store, question.asked.end or question.asked.now))
     return {str(row["host"]): str(row["file_system"]) for row in found}
 
 
 def end_of(question: Question, within: Span) -> int:
-    """Returns the end of the span for events. They appear as soon as they arrive, so the delay of readings
-    does not apply."""
+    """Returns the time until which events are shown. If no end is requested, this is one minute after now.
+    Spans of readings end LAG_S before now, but events appear as soon as they arrive."""
     return within.end if question.asked.end else max(within.end, question.asked.now + 60 * SECOND)
 
 
 def title(question: Question, kind: str) -> str:
-    """Title of a kind of events. A site's own kinds are shown under their names."""
+    """Returns the title of a kind of events. For a kind that a site defined, this is its name."""
     return question.text.gettext(TITLES[kind]) if kind in TITLES else kind
 
 
 def happened(question: Question, rows: list[dict[str, object]]) -> Table:
-    """Makes a table from rows of `questions.events.events`."""
+    """Makes a table of events from rows of `questions.events.events`."""
     text, sees_all = question.text, question.visitor.may_see_all
     columns = [
         Column("last_ts", text.gettext("at"), "time"),
@@ -94,7 +96,8 @@ def happened(question: Question, rows: list[dict[str, object]]) -> Table:
         columns[3:3] = [Column("host", text.gettext("machine"), "machine")]
         columns[5:5] = [Column("target", text.gettext("target"), "name")]
         columns += [Column("text", text.gettext("message"))]
-    # Columns for programs have the same values in every language.
+    # These columns are only in files for download. Their values are not translated, so that programs can
+    # compare them.
     columns += [
         Column("ts", text.gettext("first"), "plain"), Column("kind", text.gettext("kind"), "plain"),
         Column("severity", text.gettext("severity"), "plain"),

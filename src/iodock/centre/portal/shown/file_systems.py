@@ -1,4 +1,4 @@
-"""File systems now and over time."""
+"""Builds the page that shows the load of file systems now and over time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PROBE_STANDS_S = 300
 
 @dataclass(frozen=True)
 class State:
-    """Data of one span, from servers, clients and services."""
+    """The data of one span about all file systems, as rows of the queries."""
 
     within: Span
     by_servers: Rows
@@ -50,8 +50,9 @@ class State:
         return sorted(found)
 
     def source(self, name: str) -> tuple[str, Rows]:
-        """Returns the source that counts this file system, and its rows: the servers' counts by job if they
-        exist, else another source."""
+        """Returns the source whose counts are shown for this file system, and its rows. This is `servers`
+        (counts by job on file servers) if it has rows, and else the source of clients that counted most
+        bytes."""
         of_servers = [row for row in self.by_servers if row["file_system"] == name]
         if of_servers:
             return "servers", of_servers
@@ -60,13 +61,13 @@ class State:
         return best, [row for row in others if row["source"] == best]
 
     def read_until(self, name: str) -> int:
-        """Returns the time of the last reading of this file system's servers, ns since the epoch; if only
-        clients count it, the end of the span."""
+        """Returns the time of the last reading of this file system's servers in ns since the epoch. If no
+        server counts this file system by job, returns the end of the span."""
         read = [int(str(row["read_ts"])) for row in self.servers if row["file_system"] == name]
         return max(read) if read and self.source(name)[0] == "servers" else self.within.end
 
     def services(self, name: str) -> dict[tuple[str, str], Rows]:
-        """Rows of `waiting` by host and service of the file system's metadata servers."""
+        """Returns the rows of `waiting` for the file system's metadata servers, by host and service."""
         hosts = {row["host"] for row in self.servers if row["file_system"] == name}
         found: dict[tuple[str, str], Rows] = {}
         for row in self.waiting:
@@ -86,8 +87,8 @@ def _float(value: object) -> float:
 
 
 def state(question: Question, within: Span, clients: bool = True) -> State:
-    """Reads the data of a span. The clients' counts are read if CLIENTS, or if no server counts anything.
-    Raises StoreError."""
+    """Reads the data of a span. The clients' counts are read if CLIENTS is true, or if there are no counts of
+    servers. Raises StoreError."""
     store = question.store
     by_servers = as_rows(file_systems.by_servers(store, within))
     by_clients = as_rows(file_systems.by_clients(store, within)) if clients or not by_servers else []
@@ -109,8 +110,8 @@ def _happened(question: Question, within: Span) -> Rows:
 
 
 def marks(question: Question, found: State, name: str) -> tuple[Mark, ...]:
-    """Makes marks from the events of a file system, the latest first. Machines and messages are left out,
-    because users may see the marks."""
+    """Makes marks for charts from the events of a file system, the latest first. The marks do not contain the
+    events' machines and texts, because all users may see them."""
     text = question.text
     return tuple(
         Mark(
@@ -128,7 +129,7 @@ WORDS = SPAN
 
 
 def shown(question: Question) -> Shown:
-    """The page. Raises RequestError, StoreError."""
+    """Returns the content of the page. Raises RequestError, StoreError."""
     text, within = question.text, question.within("1h")
     found = state(question, within)
     sections = [
@@ -147,11 +148,12 @@ def shown(question: Question) -> Shown:
 
 
 def charts(question: Question, found: State, name: str) -> list[Chart]:
-    """Draws bytes, metadata operations and waiting requests of one file system."""
+    """Makes the charts of one file system: bytes, metadata operations, waiting requests and probes."""
     text, within = question.text, found.within
     _, rows = found.source(name)
     begin, end = known_span(rows, within, question.asked.now)
-    # If a server is no longer read, its curve ends; otherwise it would appear idle.
+    # If a server has sent no data for _SILENT_S, its curve ends at the last reading. Otherwise the curve
+    # would show 0, as if the server were idle.
     known = (begin, end if end - found.read_until(name) < _SILENT_S * SECOND else found.read_until(name))
     moved = [
         Curve(text.gettext("read"), values(rows, "read_bytes", within, known=known), "read"),
@@ -173,7 +175,8 @@ def charts(question: Question, found: State, name: str) -> list[Chart]:
 
 
 def _probes(question: Question, found: State, name: str) -> list[Chart]:
-    """Draws the duration of rounds of `iodock probe`, with the limit that the agent knows."""
+    """Makes a chart with the durations of rounds of `iodock probe` and the limits that the agents
+    reported."""
     text, within = question.text, found.within
     rows = [row for row in found.probes if row["file_system"] == name]
     watched = sorted({(str(row["host"]), str(row["target"])) for row in rows})
@@ -190,8 +193,8 @@ def _probes(question: Question, found: State, name: str) -> list[Chart]:
 
 
 def _until_next(rows: Rows, within: Span) -> list[float | None]:
-    """Values of a curve in which each round's time is shown until the next round. If that is more than a few
-    minutes away, the value is unknown."""
+    """Returns the values of a curve that shows the duration of each round until the next round. If the next
+    round follows after more than _PROBE_STANDS_S, the curve has a gap after the step of the round."""
     found: list[float | None] = [None] * within.steps
     patience = max(1, _PROBE_STANDS_S * SECOND // within.step)
     places = sorted((int(str(row["bucket"])), _float(row["response_us"]) / 1e6) for row in rows)
@@ -232,10 +235,10 @@ def _quotients(rows: Rows, within: Span, above: str, below: str, by: float) -> l
 
 
 def _now(question: Question, found: State) -> Table:
-    """Table of rates in the last whole minute, or in the last step if that is longer."""
+    """Returns a table with the rates in the last whole minute, or in the last step if a step is longer."""
     text, within = question.text, found.within
     steps = max(1, _NOW_S * SECOND // within.step)
-    # The last step is left out: it is not complete, or its readings have not arrived.
+    # The last step is left out, because it may not be complete yet or its readings may not have arrived.
     first = within.steps - 1 - steps
     rows = [_now_of(found, name, first, steps) for name in found.names]
     columns = (
@@ -264,8 +267,8 @@ def _now_of(found: State, name: str, first: int, steps: int) -> dict[str, object
     is_read = found.read_until(name) > found.within.begin + first * found.within.step
 
     def rate(column: str) -> float | None:
-        """Returns a rate. If nothing grew there is no row, which gives 0; if the quantity is not counted or
-        read, the rate is unknown."""
+        """Returns the mean rate of a column. A counter that did not grow has no row, so the rate is 0 without
+        rows. If the column is not counted, or the server sent no data in this time, the rate is None."""
         if not is_read or total(row[column] for row in every) is None:
             return None
         return (total(row[column] for row in rows) or 0.0) / seconds
@@ -282,7 +285,7 @@ def _now_of(found: State, name: str, first: int, steps: int) -> dict[str, object
 
 
 def _over_time(question: Question, found: State) -> Table:
-    """Table with the values of the curves, for download only."""
+    """Returns a table with the values of the curves, which is only available for download."""
     text, within = question.text, found.within
     columns = (
         Column("begin_ts", text.gettext("from"), "time"),
@@ -303,7 +306,8 @@ def _over_time(question: Question, found: State) -> Table:
 
 
 def machines(question: Question, found: Rows) -> Table:
-    """Table of machines from rows of `questions.file_systems.servers`, silent ones first."""
+    """Returns a table of machines from rows of `questions.file_systems.servers`. Machines that have been
+    silent for more than 60 s come first, the longest silence at the top."""
     text, now = question.text, question.asked.now
     columns = (
         Column("host", text.gettext("machine"), "machine"),
@@ -326,7 +330,7 @@ def machines(question: Question, found: Rows) -> Table:
 
 
 def empty(question: Question) -> str:
-    """Text with the reason for an empty page."""
+    """Returns the text that an empty table shows. It gives the reason why the table is empty."""
     if question.is_empty:
         return question.text.gettext(
             "No agent has pushed anything yet. On each machine run: iodock-agent run --push URL"

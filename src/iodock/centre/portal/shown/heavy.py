@@ -1,4 +1,5 @@
-"""Jobs of the last month by their load on file servers, so that operators can contact the owners."""
+"""Builds the page with the jobs of the last month by their load on file servers. Operators use it to find the
+owners of heavy jobs."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _USUAL = "30d"
 
 
 def shown(question: Question) -> Shown:
-    """The page. A user sees only his own jobs. Raises RequestError, StoreError."""
+    """Returns the content of the page. A user sees only the user's own jobs. Raises RequestError,
+    StoreError."""
     text, asked = question.text, question.asked
     within = question.within(_USUAL)
     episodes = _episodes(question, within.begin)
@@ -56,7 +58,7 @@ def _row(row: dict[str, object], carried: Mapping[str, str]) -> dict[str, object
 
 
 def columns(text: Language) -> tuple[Column, ...]:
-    """Columns of the table of jobs."""
+    """Returns the columns of the table of jobs."""
     return (
         Column("job", text.gettext("job"), "job", "job"),
         Column("user", text.gettext("user"), "user", "user"),

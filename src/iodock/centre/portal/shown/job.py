@@ -1,4 +1,4 @@
-"""One job's page."""
+"""Builds the page of one job."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ WORDS = (*SPAN, "at")
 
 
 def shown(question: Question, number: str) -> Shown:
-    """The page. Raises NotThere if there is no such job, or if it belongs to another user; RequestError,
-    StoreError."""
-    # Stored ids contain no control characters, because these are escaped.
+    """Returns the content of the page. Raises NotThere if there is no such job, or if it belongs to another
+    user; RequestError, StoreError."""
+    # The agent escapes control characters in ids, so no stored id contains one.
     if not number or any(letter < " " or letter == "\x7f" for letter in number):
         raise NotThere
     job = lived(question, OneJob(question.site.ids, number, question.seen))
@@ -70,8 +70,8 @@ def shown(question: Question, number: str) -> Shown:
 
 
 def _with_zeros(row: dict[str, object], found: State | None) -> dict[str, object]:
-    """Replaces unknown quantities by 0 if the servers of all file systems of the job count them: then the job
-    has none."""
+    """Replaces an unknown quantity by 0 if the servers of all file systems of the job count this quantity. In
+    this case the job had no such I/O."""
     if found is None or row["place"] != SERVERS:
         return row
     counted = [
@@ -87,7 +87,8 @@ _COUNTED = ("read_bytes", "write_bytes", "metadata")
 
 
 def lived(question: Question, job: OneJob) -> OneJob:
-    """Returns JOB with the period in which it was active. Raises NotThere."""
+    """Returns JOB with `lived` set to the period in which it has rows. Raises NotThere if it has none that
+    the visitor may see."""
     end = question.asked.end or question.asked.now - LAG_S * SECOND
     looked_at = span(end - _LOOKED_BACK, end, question.store.catalogue)
     moments = questions.extent(question.store, job, looked_at)
@@ -97,7 +98,7 @@ def lived(question: Question, job: OneJob) -> OneJob:
 
 
 def whole_span(question: Question, job: OneJob) -> Span:
-    """Returns the job's whole time, or the requested span."""
+    """Returns the requested span, or the span of the job's whole time if none is requested."""
     chosen = question.asked.length("")
     if chosen or job.lived is None:
         return question.within(chosen)
@@ -109,7 +110,8 @@ def whole_span(question: Question, job: OneJob) -> Span:
 def _own(question: Question, job: OneJob, within: Span, place: str) -> list[Chart]:
     text = question.text
     rows = as_rows(questions.over_time(question.store, job, within, place))
-    # If the job has no rows it did nothing, and its curves are 0 wherever the span is over.
+    # A step without rows means that the job moved nothing, so the curves are 0 there. Only steps whose data
+    # may not have arrived yet are unknown.
     known = (within.begin, known_span([], within, question.asked.now)[1])
     moved = [
         Curve(text.gettext("read"), values(rows, "read_bytes", within, known=known), "read"),
@@ -169,7 +171,8 @@ def _other_curves(question: Question, within: Span, heavy: Rows, rows: list[Rows
 
 
 def _other_label(question: Question, other: dict[str, object]) -> str:
-    """Label of another job: its owner and name if the visitor may know them."""
+    """Returns the label of another job, which has the job's number and owner only if the visitor may see
+    them."""
     if other["mine"] is not True:
         return question.text.gettext("another user's job")
     user = f" ({login(str(other['user']))})" if other["user"] is not None else ""
@@ -181,7 +184,7 @@ def _commands(totals: Rows) -> str:
 
 
 def listed(names: object) -> list[str]:
-    """Texts in a list column, without NULL."""
+    """Returns the sorted texts in a value of a list column, without NULL."""
     return sorted(str(name) for name in names if name is not None) if isinstance(names, list) else []
 
 

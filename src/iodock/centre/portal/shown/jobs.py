@@ -1,4 +1,4 @@
-"""The table of jobs."""
+"""Builds the page with the table of jobs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WORDS = (*SPAN, "at", "user", "fs", "q", "sort", "order", "top")
 
 
 def shown(question: Question) -> Shown:
-    """The page. Raises RequestError, StoreError."""
+    """Returns the content of the page. Raises RequestError, StoreError."""
     text, asked = question.text, question.asked
     within = question.within("15m")
     places = jobs.places(question.store, within)
@@ -55,10 +55,12 @@ def shown(question: Question) -> Shown:
 
 
 def table(question: Question, within: Span, wanted: jobs.Wanted) -> tuple[Table, int]:
-    """Table of jobs with their names, and the number of all jobs. Raises StoreError."""
+    """Returns a table of jobs with their names, and the number of jobs before `wanted.most` limits the table.
+    Raises StoreError."""
     rows = as_rows(jobs.jobs(question.store, within, question.site.ids, wanted))
     found = called.names(question.store, (str(row["job"]) for row in rows), within.begin, within.end)
-    # A link to a job's page shows the job's whole time, unless this page shows the past.
+    # Links to jobs' pages keep only the language and not the span, so a job's page shows the whole time of
+    # the job.
     carried = dict(question.own)
     made = [_row(row, carried, found) for row in rows]
     listed = Table("jobs", question.text.gettext("Jobs"), columns(question.text), list(made), empty(question))
@@ -75,7 +77,7 @@ def _row(row: dict[str, object], carried: Mapping[str, str], found: called.Names
 
 
 def columns(text: Language) -> tuple[Column, ...]:
-    """Columns of the table."""
+    """Returns the columns of the table of jobs."""
     return (
         Column("job", text.gettext("job"), "job", "job"),
         Column("user", text.gettext("user"), "user", "user"),

@@ -1,4 +1,4 @@
-"""One machine: disks, load, pressure, its jobs and events. For operators."""
+"""Builds the page of one machine with its disks, load, pressure, jobs and events, for operators."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ WORDS = (*SPAN, "host", "at", "sort", "order")
 
 
 def shown(question: Question) -> Shown:
-    """The page of the requested machine, or a list of machines. Raises NotThere for users who are not
-    operators; RequestError, StoreError."""
+    """Returns the content of the page of the requested machine, or a list of machines if none is requested.
+    Raises NotThere for users who are not operators; RequestError, StoreError."""
     if not question.visitor.may_see_all:
         raise NotThere
     text, within, host = question.text, question.within("1h"), question.asked.text("host")
@@ -84,8 +84,8 @@ Known = tuple[int, int]
 
 
 def _known(within: Span, rows: Rows, read: int | None) -> Known:
-    """Returns the period in which curves are known. An idle disk has no rows, but its curve is 0 as long as
-    its machine was read."""
+    """Returns the period in which the curves of a machine are known. It ends at the last reading READ and not
+    at the last row, because an idle disk has no rows and its curve should be 0."""
     steps = [int(str(row["bucket"])) for row in rows]
     first, last = min(steps, default=0), max(steps, default=-1)
     begin, end = (within.begin + step * within.step for step in (first, last + 1))
@@ -124,7 +124,8 @@ def _curve(
 
 
 def _busiest(disks: Rows) -> list[str]:
-    """Names of the busiest disks. Devices of a volume manager are disks, too, so disks are never summed."""
+    """Returns the names of the busiest disks. Disks are never added up, because a volume of a volume manager
+    is a disk, too, and its bytes are also counted at its physical disks."""
     busy = _sums(disks)
     names = sorted(busy, key=lambda name: (-busy[name]["busy_us"], -_moved(busy[name]), name))
     return [name for name in names if busy[name]["operations"] or _moved(busy[name])][:_MOST_DISKS]
@@ -181,8 +182,8 @@ def _pressure(question: Question, within: Span, known: Known, rows: Rows, share:
 
 
 def _jobs(question: Question, host: str, within: Span) -> tuple[Table, bool]:
-    """Table of the jobs that used a machine, and whether it has only the jobs of the last hour because the
-    machine is a file server."""
+    """Returns a table of the jobs that used a machine, and whether there are more jobs than the table has
+    rows."""
     store, ids = question.store, question.site.ids
     end = question.asked.end or question.asked.now
     numbers = tuple(sorted(machine.jobs_on(store, ids, host, within, end)))
@@ -227,7 +228,7 @@ def _disks(question: Question, known: Known, disks: Rows) -> Table:
 
 
 def _over_time(question: Question, within: Span, disks: Rows) -> Table:
-    """Table with the values of the disks' curves, for download only."""
+    """Returns a table with the values of the disks' curves, which is only available for download."""
     text = question.text
     columns = (
         Column("begin_ts", text.gettext("step begins"), "time"),
@@ -245,7 +246,7 @@ def _over_time(question: Question, within: Span, disks: Rows) -> Table:
 
 
 def _states(question: Question, within: Span, load: Rows, waited: Rows) -> Table:
-    """Table with load and pressure, for download only."""
+    """Returns a table with load and pressure, which is only available for download."""
     text = question.text
     columns = (
         Column("begin_ts", text.gettext("step begins"), "time"),

@@ -1,4 +1,5 @@
-"""The servers now: state, since when, evidence, possible causes, and earlier episodes."""
+"""Builds the page about the current state of servers. It shows since when a server has had its state, the
+evidence, possible causes, and earlier episodes."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _QUIET = ("healthy", "busy")
 
 @dataclass(frozen=True)
 class Helps:
-    """Advice about an unwell server."""
+    """Advice about a server that has problems."""
 
     owner: list[str]
     """Sentences for the job's owner."""
@@ -33,7 +34,8 @@ class Helps:
 
 
 def shown(question: Question) -> Shown:
-    """The page. Users see the state of file systems, but only their own jobs. Raises StoreError."""
+    """Returns the content of the page. Users see the states of all file systems, but among the suspects only
+    their own jobs. Raises StoreError."""
     text, now = question.text, question.asked.now
     verdicts = question.verdicts
     unwell = [one for one in verdicts if one.state in UNWELL]
@@ -53,8 +55,8 @@ def shown(question: Question) -> Shown:
 
 
 def seen(question: Question, verdict: Verdict) -> list[Suspect]:
-    """Suspects that the visitor may see. Operators see all, a user sees his own jobs. Only operators see jobs
-    with an unknown owner."""
+    """Returns the suspects that the visitor may see. Operators see all jobs. A user sees only the user's own
+    jobs, and no jobs with an unknown owner."""
     if question.visitor.may_see_all:
         return list(verdict.suspects)
     own = names(question.visitor.user)
@@ -62,8 +64,8 @@ def seen(question: Question, verdict: Verdict) -> list[Suspect]:
 
 
 def _helps(question: Question, verdict: Verdict) -> Helps:
-    """Returns advice for the owner of the first job that the visitor may see, and for operators if the
-    visitor is one."""
+    """Returns advice for the owner of the first suspect that the visitor may see. If the visitor is an
+    operator, adds advice for operators."""
     text, responder = question.text, question.site.responder
     rules = responder.rules if responder else Intervention()
     named = seen(question, verdict)

@@ -1,4 +1,4 @@
-"""Parts that all pages share."""
+"""Defines the types and values that all pages use."""
 
 from __future__ import annotations
 
@@ -58,11 +58,12 @@ SPAN = ("range", "end")
 
 
 class NotThere(Exception):
-    """The object does not exist, or the visitor may not see it."""
+    """Says that the requested object does not exist or that the visitor may not see it. The portal does not
+    distinguish the two."""
 
 
 class Remembered:
-    """Data that is the same for all visitors and is updated at intervals."""
+    """Caches data that is the same for all visitors and computes it again only at intervals."""
 
     def __init__(self, watching: Watching) -> None:
         self._lock = threading.Lock()
@@ -70,14 +71,16 @@ class Remembered:
         self._degraded: tuple[int, list[Degraded]] | None = None
 
     def verdicts(self, now: int) -> tuple[Verdict, ...]:
-        """Returns verdicts of servers, the worst first; empty if the store can't be read."""
+        """Returns the verdicts on the servers at NOW (ns since the epoch), the worst first. The result is
+        empty if the store can't be read."""
         try:
             return self.watching.look(now)
         except IodockError:
             return ()
 
     def degraded(self, store: MonitorTables, now: int) -> list[Degraded]:
-        """Lists the file systems that are degraded."""
+        """Lists the reasons why file systems are degraded. The result is at most NOTICES_EVERY_S old, and
+        empty if the store can't be read."""
         with self._lock:
             if self._degraded is None or now - self._degraded[0] > NOTICES_EVERY_S * SECOND:
                 try:
@@ -90,7 +93,8 @@ class Remembered:
 
 @dataclass(frozen=True)
 class Reason:
-    """The reason why a file system is degraded, in the form that every visitor may see."""
+    """A reason why a file system is degraded, without the machine and the target, which not every visitor may
+    see."""
 
     file_system: str
     title: str
@@ -99,7 +103,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Question:
-    """The visitor, the request and the store."""
+    """All that a page needs: the store, the request, the visitor and the language."""
 
     store: MonitorTables
     site: Site
@@ -113,21 +117,21 @@ class Question:
         return seen_by(self.visitor)
 
     def within(self, otherwise: str) -> Span:
-        """Returns the requested span. Without a request it ends now and has the length OTHERWISE, a key of
-        RANGES. Raises RequestError, StoreError."""
+        """Returns the requested span. If the address gives no end, the span ends LAG_S before now. If it
+        gives no length, the length is OTHERWISE, a key of RANGES. Raises RequestError, StoreError."""
         end = self.asked.end or self.asked.now - LAG_S * SECOND
         length, _ = RANGES[self.asked.length(otherwise)]
         return span(end - length, end, self.store.catalogue)
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Verdicts of servers as of now, or at most a sample old."""
+        """Returns the verdicts on the servers. They are at most one sample old."""
         return self.state.verdicts(self.asked.now)
 
     @property
     def unwell(self) -> list[Verdict]:
-        """The worst verdict of each file system in trouble. An event of an array or a path has its own notice
-        and is left out."""
+        """Returns the worst verdict of each file system that has problems. A verdict whose evidence contains
+        an event, such as a lost path, is left out, because `degraded` reports it."""
         worst: dict[str, Verdict] = {}
         for one in self.verdicts:
             if one.state in UNWELL and not any(part.what in TITLES for part in one.evidence):
@@ -136,8 +140,8 @@ class Question:
 
     @property
     def history(self) -> tuple[Spell, ...]:
-        """Periods of trouble, the newest first; those from before the collector's start come from stored
-        episodes."""
+        """Returns the periods in which servers had problems, the newest first. Periods from before the
+        collector started come from stored episodes."""
         spells = self.state.watching.history()
         responder = self.site.responder
         try:
@@ -148,8 +152,8 @@ class Question:
 
     @property
     def degraded(self) -> list[Reason]:
-        """Reasons as of now, or a few seconds old. Each reason of a file system is listed once, with its
-        start."""
+        """Returns the reasons why file systems are degraded, which are at most a few seconds old. A reason
+        that applies to several targets of a file system is listed once, with the earliest start."""
         first: dict[tuple[str, str], int] = {}
         for one in self.state.degraded(self.store, self.asked.now):
             key = (one.file_system, self.text.gettext(TITLES[one.kind]))
@@ -158,19 +162,19 @@ class Question:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no data has ever been pushed."""
+        """Returns whether no data has ever been pushed."""
         return self.store.is_empty
 
     @property
     def own(self) -> Mapping[str, str]:
-        """Parameters that every link keeps."""
+        """Returns the parameters of the address that every link keeps."""
         language = self.asked.values.get("lang", "")
         return {"lang": language} if language else {}
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A page's content."""
+    """The content of a page."""
 
     template: str
     title: str
@@ -184,7 +188,8 @@ class Shown:
 
 
 def known_span(rows: list[dict[str, object]], within: Span, now: int) -> tuple[int, int]:
-    """Returns the period in which curves are known, ns since the epoch. Data that may not have arrived yet is
-    excluded."""
+    """Returns the period in which curves are known (ns since the epoch). It begins with the first step of
+    ROWS. If the span ended less than an hour ago, it ends LAG_S before now, because later data may not have
+    arrived yet."""
     begin = min((int(str(row["bucket"])) for row in rows), default=0) * within.step + within.begin
     return begin, now - LAG_S * SECOND if now - within.end < HOUR else within.end

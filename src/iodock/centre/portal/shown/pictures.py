@@ -1,5 +1,5 @@
-"""Charts of a metadata server: operations, opens and closes over a day and an hour, waiting and handled
-requests, and the processors. Where no sample arrived, the curves have a gap."""
+"""Makes the charts of a metadata server: operations, opens and closes over a day and an hour, waiting and
+handled requests, and the use of the processors. The curves have a gap where samples are missing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Pictures:
 
 
 def pictures(question: Question, host: str, within: Span, marks: tuple[Mark, ...]) -> Pictures | None:
-    """Draws the charts; None: the host was not a metadata server in this time. Raises StoreError."""
+    """Makes the charts and their tables. Returns None if the host was not a metadata server in this time.
+    Raises StoreError."""
     spans = {
         "pictures": within, "opens_day": _last(question, within, DAY),
         "opens_hour": _last(question, within, HOUR),
@@ -44,7 +45,7 @@ def pictures(question: Question, host: str, within: Span, marks: tuple[Mark, ...
 
 
 def _last(question: Question, within: Span, length: int) -> Span:
-    """Returns the span of this length that ends with the page's span."""
+    """Returns the span of LENGTH ns that ends when the page's span ends."""
     end = question.asked.end or question.asked.now - LAG_S * SECOND
     return (
         within if within.end - within.begin == length else span(end - length, end, question.store.catalogue)
@@ -52,7 +53,7 @@ def _last(question: Question, within: Span, length: int) -> Span:
 
 
 def _steps(question: Question, host: str, within: Span) -> Steps:
-    # Data that has not arrived yet must not appear as a gap.
+    # Steps whose data may not have arrived yet are cut off.
     until = min(within.end, question.asked.now - LAG_S * SECOND)
     sample = int(question.site.limits.sample_s * SECOND)
     return server_curves.over_time(question.store, host, within, until, sample)
@@ -105,7 +106,7 @@ def _numbers(question: Question, name: str, within: Span, steps: Steps) -> Table
         "opens_day": text.gettext("Opens and closes per minute, over one day"),
         "opens_hour": text.gettext("Opens and closes per minute, over one hour"),
     }
-    # The table is only for download, so columns have plain names, as in the store.
+    # The table is only available for download, so the titles of its columns are not translated.
     columns = (
         Column("begin_ts", text.gettext("step begins"), "time"),
         Column("seconds", text.gettext("lasted"), "seconds"),

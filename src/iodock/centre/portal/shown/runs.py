@@ -1,4 +1,4 @@
-"""Earlier runs of jobs with the same name, and whether this run is slower."""
+"""Compares a job with earlier runs of the same name and decides whether it is slower."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOOKED_BACK = 30 * DAY
 
 @dataclass(frozen=True)
 class Compared:
-    """A named job compared with earlier runs, for a page."""
+    """The result of comparing a named job with earlier runs, in the form that a page shows."""
 
     name: str
     judgement: Judgement
@@ -33,7 +33,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class KnownRuns:
-    """A job, and all jobs with the same name."""
+    """A job, all jobs with the same name, and the result of comparing them."""
 
     name: str
     own: Run
@@ -42,7 +42,8 @@ class KnownRuns:
 
 
 def compared(question: Question, job: OneJob, users: list[str], place: str) -> Compared | None:
-    """Compares a job with its earlier runs and prepares the result for a page."""
+    """Compares a job with its earlier runs. Returns the result in the form that a page shows, or None if the
+    job's name is not known."""
     known = known_runs(question, job, users, place)
     if known is None:
         return None
@@ -55,16 +56,17 @@ def compared(question: Question, job: OneJob, users: list[str], place: str) -> C
 def known_runs(
     question: Question, job: OneJob, users: list[str], place: str, last: Sums | None = None
 ) -> KnownRuns | None:
-    """Finds the runs with the same name. USERS: owner of the job, from its rows. LAST: data of its last run,
-    if the job ran before. None: the job's name is not known. Raises StoreError."""
+    """Finds the runs with the same name and compares the job with them. Returns None if the job's name is not
+    known. USERS has the users of the job's rows. LAST has the sums of the job's last run if the job ran
+    before; they replace the sums over all its runs. Raises StoreError."""
     store = question.store
     end = question.asked.end or question.asked.now - LAG_S * SECOND
     begin = (job.lived or (end, end))[0]
     sees_all = question.visitor.may_see_all
     whose = users
     if not users and sees_all:
-        # If a job's id contains no user, only operators may see the job. Its name is then the one that a
-        # single user reported.
+        # The rows of the job have no user, so only operators may see the job. Its name is then taken from the
+        # users who reported a name for this job.
         whose = called.tellers(called.names(store, [job.number], begin, end), job.number)
     for user in whose:
         name, alike = called.alike(store, job.number, names(user), begin, end, MOST_RUNS)
@@ -117,7 +119,8 @@ def _runs(question: Question, own: Run, every: list[Run], judgement: Judgement) 
         Column("read_rate", text.gettext("read/s"), "bytes_rate"),
         Column("write_rate", text.gettext("written/s"), "bytes_rate"),
         Column("metadata_rate", text.gettext("metadata/s"), "rate"),
-        # Columns for programs have the same values in every language.
+        # These columns are only in files for download. Their values are not translated, so that programs can
+        # compare them.
         Column("end_ts", text.gettext("last reading"), "plain"),
         Column("state", text.gettext("state"), "plain"),
         Column("compared", text.gettext("compared"), "plain"),
@@ -135,7 +138,7 @@ def _rate(amount: float | None, run: Run) -> float | None:
 
 
 def _verdict(question: Question, name: str, own: Run, judgement: Judgement) -> Table:
-    """Table with the verdict, for download only."""
+    """Returns a table with the verdict, which is only available for download."""
     text = question.text
     columns = (
         Column("job", text.gettext("job"), "job"),

@@ -1,4 +1,4 @@
-"""Bytes that users and groups moved in a month."""
+"""Builds the page with the bytes that users and groups moved in a month."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ WORDS = ("month", "at")
 
 
 def shown(question: Question) -> Shown:
-    """The page. A user sees only his own line. Raises RequestError, StoreError."""
+    """Returns the content of the page. A user sees only the user's own row. Raises RequestError,
+    StoreError."""
     text, place = question.text, question.asked.place or SERVERS
     month, begin, end = question.asked.month()
     rows = as_rows(use.by_user(question.store, begin, end, question.site.ids, question.seen, place))

@@ -1,1 +1,1 @@
-"""Notices of episodes: recipients, texts, and ways of sending."""
+"""Notices about episodes: their recipients, their texts, and the channels through which they are sent."""

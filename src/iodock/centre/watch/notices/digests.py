@@ -14,9 +14,9 @@ from iodock.shared.response import Notices
 def letters(
     notices: Notices, digest_id: str, owners: Sequence[str], told: Callable[[str], str]
 ) -> list[Letter]:
-    """Makes one letter for each recipient of the settings with `who = "digest"`. TOLD: returns the digest as
-    text, for a language's code. Raises RequestError if there is no such recipient, or if the owner of the job
-    is not known."""
+    """Makes one letter for each recipient in the settings with `who = "digest"`. TOLD is a function that
+    takes the code of a language and returns the digest as text. Raises RequestError if there is no such
+    recipient, or if the owner of the job is not known."""
     every = {name: one for name, one in notices.to.items() if one.who == "digest"}
     if not every:
         raise RequestError(
@@ -37,6 +37,6 @@ def letters(
 
 
 def _number(digest_id: str) -> int:
-    """A number for the message id. The same job always gives the same number, so that mail programs show it
-    once."""
+    """Returns a number for the message id of a mail. The same digest always gives the same number, so that
+    mail programs recognize a second copy."""
     return int.from_bytes(hashlib.sha256(digest_id.encode()).digest()[:6], "big")

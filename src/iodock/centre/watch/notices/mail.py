@@ -1,4 +1,4 @@
-"""Notices by mail."""
+"""Sends notices by mail."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _PERMANENT = 500
 
 
 class Mail:
-    """Sends through one mail server."""
+    """Sends letters through one mail server."""
 
     def __init__(self, rules: Notices) -> None:
-        """Prepares sending. Raises RequestError if the server's address is invalid, or if the password file
-        is unreadable."""
+        """Reads the settings and the password. Raises RequestError if the server's address is invalid, or if
+        the password file is unreadable."""
         self._rules = rules
         self._server = host_port(rules.smtp)
         self._password = secret(rules.smtp_password_file) if rules.smtp_password_file else ""
@@ -46,8 +46,8 @@ class Mail:
             server = self._connected()
             try:
                 server.send_message(mail, self._rules.sender, [letter.address])
-                # The server accepted the message. An error while closing the connection must not cause a
-                # second mail.
+                # The server has accepted the message. An error while the connection is closed is ignored,
+                # because it would cause a second mail.
                 with contextlib.suppress(OSError, smtplib.SMTPException):
                     server.quit()
             finally:
@@ -64,10 +64,10 @@ class Mail:
             raise TryAgain(type(error).__name__) from error
 
     def written(self, letter: Letter) -> EmailMessage:
-        """Writes the mail. The mails about begin and end of an episode form one thread, and automatic replies
-        are suppressed."""
+        """Returns the mail for a letter. The mail about the end of an episode refers to the one about its
+        begin, so that mail programs show them as one thread. A header suppresses automatic replies."""
         mail = EmailMessage()
-        # A header must not contain line breaks, which a job's name may have.
+        # The subject may contain a job's name with a line break, which is not allowed in a header.
         mail["Subject"] = f"[iodock] {visible(letter.message.subject)}"
         mail["From"], mail["To"] = self._rules.sender, letter.address
         mail["Date"] = formatdate(localtime=True)

@@ -1,5 +1,6 @@
-"""Texts of notices for each kind of recipient, in two languages. Names of jobs and all other outside text is
-first made visible and shortened, so that it can't end a line, begin a header or change the text direction."""
+"""Writes the texts of notices for each kind of recipient, in two languages. Names of jobs and other texts
+that do not come from iodock are shortened and their control characters replaced, so that they can't end a
+line, begin a header or change the text direction."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ _USERS_NOTICE = {
 
 @dataclass(frozen=True)
 class Occasion:
-    """The begin or end of one episode, or of several of one file system in one notice."""
+    """The event that a notice reports: the begin or end of one episode, or of several episodes of a file
+    system."""
 
     phase: Phase
     episode: Episode
@@ -45,7 +47,8 @@ class Occasion:
 
     @property
     def group(self) -> int:
-        """Number of the episode with which this one shares a notice."""
+        """Returns the number of the first episode in the same notice, which is the episode itself if it has
+        its own notice."""
         return self.episode.told or self.episode.number
 
     @property
@@ -55,7 +58,7 @@ class Occasion:
 
 @dataclass(frozen=True)
 class Message:
-    """The text of one notice. `facts` is for programs."""
+    """The text of one notice. `facts` has the same information for programs."""
 
     subject: str
     text: str
@@ -64,7 +67,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes messages from the data in these fields."""
+    """Writes the messages of notices."""
 
     rules: Intervention
     privacy: Privacy
@@ -72,7 +75,7 @@ class Writer:
     portal: str
 
     def for_operators(self, occasion: Occasion, text: Language) -> Message:
-        """The message for operators, with suspects, evidence and commands."""
+        """Returns the message for operators, with suspects, evidence and commands."""
         lines = [_what(occasion, text), *self._servers(occasion, text)]
         if occasion.phase == "begin":
             lines += [
@@ -85,14 +88,14 @@ class Writer:
         return Message(_subject(occasion, text), _joined(lines), self._facts(occasion, with_suspects=True))
 
     def for_users(self, occasion: Occasion, text: Language) -> Message:
-        """The message for users, without names of other users and servers."""
+        """Returns the message for users, without the names of other users and of servers."""
         lines = [_what(occasion, text)]
         if occasion.phase == "begin":
             lines.append(text.gettext(_USERS_NOTICE[occasion.worst]))
         return Message(_subject(occasion, text), _joined(lines), self._facts(occasion, with_suspects=False))
 
     def for_owner(self, occasion: Occasion, suspect: Suspect, text: Language) -> Message:
-        """The message for the owner of a suspected job. It is about that job only."""
+        """Returns the message for the owner of a suspected job. It is only about that job."""
         job, episode = self._job(suspect), occasion.episode
         if occasion.phase == "end":
             subject = text.gettext(
@@ -222,7 +225,7 @@ def _joined(lines: list[str]) -> str:
 
 
 def _moment(ns: int) -> str:
-    """Formats a time in the collector's time zone."""
+    """Formats a time (ns since the epoch) in the collector's time zone."""
     return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(ns / _SECOND))
 
 

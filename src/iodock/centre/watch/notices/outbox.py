@@ -1,6 +1,6 @@
-"""The queue of letters. It is stored in the ledger, so that a restart neither loses a letter nor sends it
-twice: a letter is marked before it is sent, and a letter that was being sent when the collector ended is not
-sent again."""
+"""Implements the queue of letters. It is stored in the ledger, so waiting letters survive a restart. A letter
+is marked before it is sent. If the collector ends while it sends a letter, the letter counts as lost and is
+not sent again, because it may have arrived."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ _LONGEST_WAIT_S = 600
 
 
 class Sender(Protocol):
-    """Sends one letter. Raises TryAgain for a temporary failure, Refused if the letter will never be
-    accepted."""
+    """The interface that sends one letter. It raises TryAgain for a temporary failure, and Refused if the
+    letter will never be accepted."""
 
     def __call__(self, letter: Letter) -> None: ...
 
 
 class TryAgain(Exception):
-    """The letter could not be sent now."""
+    """Says that the letter could not be sent now."""
 
 
 class Refused(Exception):
-    """The letter will never be accepted."""
+    """Says that the letter will never be accepted."""
 
 
 def put(connection: sqlite3.Connection, letters: Iterable[Letter], now: int, most: int) -> None:
-    """Adds letters that are not yet in the queue. Letters beyond MOST waiting ones are dropped and
-    counted."""
+    """Adds letters that are not in the queue yet. If MOST letters are waiting, further ones are dropped and
+    counted as lost."""
     waiting = connection.execute("SELECT count(*) FROM outbox WHERE status = 'waiting'").fetchone()[0]
     for letter in letters:
         if waiting >= most:
@@ -58,14 +58,14 @@ def put(connection: sqlite3.Connection, letters: Iterable[Letter], now: int, mos
 
 
 class Outbox:
-    """Sends letters that are due. Each channel has one thread at a time."""
+    """Sends letters that are due. Only one thread at a time may send the letters of a channel."""
 
     def __init__(self, ledger: Ledger, rules: Notices, send: Sender) -> None:
         self._ledger, self._rules, self._send = ledger, rules, send
 
     def recover(self) -> None:
-        """Is called at the start. Letters that were being sent may have arrived, so they are not sent again.
-        Raises StoreError."""
+        """Handles letters that were being sent when the collector last ended. They may have arrived, so they
+        are counted as lost and not sent again. Raises StoreError."""
         with self._ledger.writing() as connection:
             for row in connection.execute(
                 "SELECT number, channel FROM outbox WHERE status = 'sending'"
@@ -76,9 +76,9 @@ class Outbox:
         self, now: int, is_over: Callable[[], bool] = lambda: False, most: int = 100,
         channel: Channel | None = None,
     ) -> int:  # fmt: skip
-        """Sends letters that are due, and returns the number of those that were tried. NOW: ns since the
-        epoch. IS_OVER: whether to stop before the next letter. CHANNEL: the only one to send; None: all.
-        Raises StoreError."""
+        """Tries to send at most MOST letters that are due, and returns their number. NOW is in ns since the
+        epoch. It stops before the next letter if IS_OVER returns true. If CHANNEL is given, only letters of
+        this channel are sent. Raises StoreError."""
         rows = self._ledger.read(
             "SELECT * FROM outbox WHERE status = 'waiting' AND next_ns <= ? "
             "AND channel = coalesce(?, channel) ORDER BY next_ns, number LIMIT ?",
@@ -88,8 +88,8 @@ class Outbox:
         for row in rows:
             if is_over():
                 break
-            # If a mail server hangs, its other letters are not tried now, because each would wait for the
-            # time limit.
+            # If sending fails temporarily, the other letters of the channel are not tried now, because each
+            # might wait until the time limit.
             if row["channel"] not in stuck:
                 tried += 1
                 if not self._try(row, now):
@@ -97,18 +97,19 @@ class Outbox:
         return tried
 
     def waiting(self) -> int:
-        """Number of letters that wait. Raises StoreError."""
+        """Returns the number of letters that wait to be sent. Raises StoreError."""
         return int(self._ledger.read("SELECT count(*) AS n FROM outbox WHERE status = 'waiting'")[0]["n"])
 
     def forget(self, before: int) -> None:
-        """Removes letters that were sent or lost, and created before this time. Raises StoreError."""
+        """Removes letters that were sent or lost and that were created before BEFORE (ns since the epoch).
+        Raises StoreError."""
         with self._ledger.writing() as connection:
             connection.execute(
                 "DELETE FROM outbox WHERE status IN (?, ?) AND made_ns < ?", (SENT, LOST, before)
             )
 
     def _try(self, row: Row, now: int) -> bool:
-        """Sends one letter. Returns False if it must be tried again."""
+        """Tries to send one letter. Returns False if it must be tried again later."""
         with self._ledger.writing() as connection:
             connection.execute("UPDATE outbox SET status = 'sending' WHERE number = ?", (row["number"],))
         try:
@@ -120,7 +121,8 @@ class Outbox:
             self._later(row, now, str(error))
             return False
         except Exception as error:
-            # Without this, the letter would stay marked as being sent, and be lost silently.
+            # After another exception, which is a bug, the letter is tried again. Otherwise it would stay
+            # marked as being sent and never be sent or counted as lost.
             self._later(row, now, type(error).__name__)
             return False
         else:
@@ -140,8 +142,8 @@ class Outbox:
             )
 
     def _finish(self, connection: sqlite3.Connection, row: Row, status: str, why: str) -> None:
-        """Ends a letter with a status. Its text is deleted, because it must not be kept longer than
-        needed."""
+        """Sets the final status of a letter and counts it. The text is deleted, because personal data must
+        not be kept longer than needed."""
         connection.execute(
             "UPDATE outbox SET status = ?, message = '' WHERE number = ?", (status, row["number"])
         )
@@ -149,7 +151,7 @@ class Outbox:
 
 
 def told(connection: sqlite3.Connection, group: int) -> list[tuple[str, str]]:
-    """Returns recipient and address of all letters about the begin of an episode."""
+    """Returns the recipient and address of each letter about the begin of a group's episodes."""
     start = key(group, "begin")
     rows = connection.execute(
         "SELECT key FROM outbox WHERE substr(key, 1, ?) = ? ORDER BY number", (len(start), start)

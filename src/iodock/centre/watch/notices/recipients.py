@@ -1,4 +1,5 @@
-"""Recipients of a notice. They come from a site's settings, and their addresses are checked."""
+"""Creates letters for the recipients of a notice. The recipients come from the site's settings, and their
+addresses are checked."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _HOST_PORT = re.compile(r"([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\]):([0-9]{1,5})", re.A
 
 @dataclass(frozen=True)
 class Letter:
-    """One message to one address."""
+    """One message to one address through one channel."""
 
     group: int
     """Number of the episode, or of the first episode if several share a notice."""
@@ -41,23 +42,25 @@ class Letter:
 
     @property
     def key(self) -> str:
-        """Identifies the letter. It is the same for the same occasion and address, so that the letter is sent
-        once."""
+        """Returns a text that identifies the letter. It depends only on the occasion, the recipient and the
+        address, so that the outbox recognizes a letter that it already has."""
         return key(self.group, self.phase, self.recipient, self.address)
 
     @property
     def begin_key(self) -> str:
-        """Key of the letter about the begin of the episode to the same address."""
+        """Returns the key of the letter to the same address about the begin of the episode."""
         return key(self.group, "begin", self.recipient, self.address)
 
 
 def address_of(form: str, user: str) -> str:
-    """Inserts USER into FORM. Returns an empty text if this name must not become part of an address."""
+    """Replaces `{user}` in FORM by a login name. Returns an empty text if the name has characters that are
+    not allowed in an address."""
     return form.replace(USER, user) if _USER.fullmatch(user) else ""
 
 
 def key(group: int, phase: Phase, *more: str) -> str:
-    """Returns the key of a letter. With fewer arguments it is the prefix of all keys of an occasion."""
+    """Returns the key of a letter if MORE has the recipient and the address. Without them, returns the common
+    prefix of the keys of all letters about this occasion."""
     whole = json.dumps([group, phase, *more])
     return whole if len(more) == 2 else whole[:-1] + ","
 
@@ -104,7 +107,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def host_port(text: str) -> tuple[str, int]:
-    """Raises RequestError."""
+    """Parses HOST:PORT. Raises RequestError if the text has another form."""
     found = _HOST_PORT.fullmatch(text)
     if not found or not 0 < int(found[2]) < 65_536:
         raise RequestError(f"{text!r} is not HOST:PORT", "as 127.0.0.1:25")
@@ -122,7 +125,8 @@ class Letters:
     """Number of users that were left out, by reason. The caller adds these numbers to its counts."""
 
     def of_begin(self, occasion: Occasion) -> list[Letter]:
-        """Letters about the begin for operators and users. Owners of jobs are handled in `of_owner`."""
+        """Returns the letters to operators and users about the begin of an episode. `of_owner` creates those
+        to owners of jobs."""
         return [
             self._letter(occasion, name, address, user)
             for name, one in self._about(occasion) if one.who in ("operators", "users")
@@ -130,7 +134,8 @@ class Letters:
         ]  # fmt: skip
 
     def of_owner(self, occasion: Occasion, suspect: Suspect) -> list[Letter]:
-        """Letters for the owner of a job, if the owner is known and the suspicion is certain enough."""
+        """Returns the letters to the owner of a suspected job. There are none if the owner is not known or
+        the confidence is below the limit in the settings."""
         owner = suspect.owner or ""
         if not _USER.fullmatch(owner) or suspect.confidence < self.notices.owner_confidence:
             return []
@@ -140,7 +145,8 @@ class Letters:
         ]  # fmt: skip
 
     def of_end(self, occasion: Occasion, told: Iterable[tuple[str, str]]) -> list[Letter]:
-        """Letters about the end. TOLD: recipients and addresses of the mails sent when the episode began."""
+        """Returns the letters about the end of an episode. TOLD has the recipient and address of each letter
+        about its begin, and they get these letters, too."""
         found = []
         for name, address in told:
             recipient = self.notices.to.get(name)
@@ -160,7 +166,8 @@ class Letters:
         ]
 
     def _users(self, occasion: Occasion, recipient: Recipient) -> list[tuple[str, str]]:
-        """Login name and address of each user. The address of a list has no login name."""
+        """Returns the login name and address of each user who gets the notice. If the recipient's address has
+        no {user}, such as that of a mailing list, the login name is empty."""
         if USER not in recipient.address:
             return [("", recipient.address)]
         found = self.sufferers(occasion.episode.file_system)
@@ -186,11 +193,12 @@ class Letters:
 
 
 def _user_in(form: str, address: str) -> str:
-    """Returns the login name that stands for {user} in an address; empty: none."""
+    """Returns the part of an address that replaces {user} in FORM, which is a login name, or an empty text if
+    FORM has no {user}."""
     before, place, after = form.partition(USER)
     return address[len(before) : len(address) - len(after)] if place else ""
 
 
 def of_nobody(file_system: str) -> Iterable[str]:
-    """Returns no users, for a collector without a store."""
+    """Returns no users. It is the default when there is no store in which users could be searched."""
     return ()

@@ -1,4 +1,4 @@
-"""Passwords and tokens, each in a file of its own."""
+"""Reads passwords and tokens, each from a file of its own."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from iodock.shared.errors import RequestError
 
 
 def secret(path: str) -> str:
-    """Returns the first line of a file. Raises RequestError if the file is unreadable, if others may read it,
-    or if it is empty."""
+    """Returns the first line of a file. Raises RequestError if the file is unreadable or empty, or if other
+    users may read it."""
     try:
         with files.opened(Path(path)) as file:
             mode = os.fstat(file.fileno()).st_mode

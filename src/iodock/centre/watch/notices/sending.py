@@ -1,4 +1,4 @@
-"""The channels through which notices are sent."""
+"""Combines the channels through which notices are sent."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from iodock.shared.response import Notices
 
 
 class Channels:
-    """The channels that a site uses."""
+    """Sends letters through the channels that a site uses."""
 
     def __init__(self, rules: Notices) -> None:
-        """Prepares the channels. Raises RequestError if a file with a secret is unreadable, or if an address
-        is invalid."""
+        """Reads the secrets of the channels. Raises RequestError if a file with a secret is unreadable, or if
+        an address is invalid."""
         used = {one.by for one in rules.to.values()}
         tokens = {name: secret(one.token_file) for name, one in rules.to.items() if one.token_file}
         self._senders: dict[str, Sender] = {"webhook": Webhook(rules, tokens), "syslog": Syslog()}

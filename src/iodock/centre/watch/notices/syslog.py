@@ -1,4 +1,4 @@
-"""Notices that are sent to syslog, one line each."""
+"""Sends notices to syslog, each as one line."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ _LONGEST = 900
 
 
 class _Raising(SysLogHandler):
-    """A handler that raises errors. The library's own handler would print a failure and continue."""
+    """A logging handler that raises exceptions. The handler of the standard library would print them and
+    continue, so a lost notice would count as sent."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         raise
 
 
 class Syslog:
-    """Sends through a local socket, or by UDP, which does not confirm delivery."""
+    """Sends letters to syslog through a local socket or by UDP. UDP does not confirm delivery."""
 
     def __call__(self, letter: Letter) -> None:
         """Sends a letter. Raises TryAgain."""
@@ -36,7 +37,7 @@ class Syslog:
             raise TryAgain(type(error).__name__) from error
 
     def line(self, letter: Letter) -> str:
-        """Formats a letter without line breaks, because each would begin a new entry."""
+        """Formats a letter as one line. A line break would begin a new entry in the log."""
         first = letter.message.text.split("\n")[0]
         suspects = letter.message.facts.get("suspects")
         jobs = [str(one.get("job")) for one in suspects[:3]] if isinstance(suspects, list) else []

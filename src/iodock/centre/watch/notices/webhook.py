@@ -1,4 +1,4 @@
-"""Notices as JSON, posted to an address."""
+"""Posts notices as JSON to an HTTP address."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ _AGAIN = (408, 425, 429)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Refuses redirects: the site decides where a token is sent, not the responding server."""
+    """Refuses redirects, because a server could redirect a request with its token to an address that the site
+    did not choose."""
 
     def redirect_request(self, *given: object, **named: object) -> None:
         return None
 
 
 class Webhook:
-    """Posts letters. TOKENS: bearer token of each recipient."""
+    """Posts letters. TOKENS maps the name of a recipient to the bearer token for it."""
 
     def __init__(self, rules: Notices, tokens: Mapping[str, str]) -> None:
         self._rules, self._tokens = rules, tokens

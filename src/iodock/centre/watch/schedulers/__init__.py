@@ -1,5 +1,5 @@
-"""Schedulers: information about jobs, and commands that hold, suspend or requeue jobs. Each scheduler has its
-own file."""
+"""Adapters for schedulers, which query information about jobs and run commands that hold, suspend or requeue
+jobs. Each scheduler has its own module."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ SCHEDULERS: Mapping[SchedulerName, Scheduler] = {
 
 
 def chosen(name: str) -> Scheduler | None:
-    """Returns the scheduler with this name in the settings. `auto` means the scheduler whose commands are
-    installed here, if there is only one: three schedulers have a qstat."""
+    """Returns the scheduler with this name in the settings. `auto` means the scheduler whose program is
+    installed on this machine. If the programs of several are found, the result is None, because three
+    schedulers have a program called qstat."""
     if name != "auto":
         return next((one for one in SCHEDULERS.values() if one.name == name), None)
     here = [one for one in SCHEDULERS.values() if shutil.which(one.program)]

@@ -1,8 +1,8 @@
-"""Interface of a scheduler: a strict format of job ids, a query for one job, and commands that can be
-reversed.
+"""Defines the interface of a scheduler: the format of job ids, a query about one job, and commands that can
+be reversed.
 
-An adapter consists of data and one parser. A command is a list of words, in which `{job}` is a word of its
-own. No shell interprets it."""
+An adapter consists of data and parsers. A command is a list of words, of which the word `{job}` is replaced
+by the job's id. No shell interprets the command."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ JOB = "{job}"
 
 
 class SchedulerError(IodockError):
-    """The scheduler did not respond, or refused the command."""
+    """Says that the scheduler did not respond, or refused the command."""
 
 
 class JobIdRefused(IodockError):
-    """The job id that a server reported is not valid for this scheduler. No command was run."""
+    """Says that a job id that a server reported is not valid for this scheduler. No command was run."""
 
 
 @dataclass(frozen=True)
 class JobFacts:
-    """What the scheduler says about a job at present."""
+    """Information from the scheduler about a job at present."""
 
     job: str
     state: JobState
@@ -43,7 +43,8 @@ class JobFacts:
 
 @dataclass(frozen=True)
 class JobDescription:
-    """Owner and other facts about a job; None: the scheduler does not say."""
+    """The owner of a job and other information from the scheduler. A value is None if the scheduler does not
+    report it."""
 
     owner: str | None = None
     name: str | None = None
@@ -91,11 +92,11 @@ class Scheduler:
 
     @property
     def program(self) -> str:
-        """Name of the program that must be installed."""
+        """Returns the name of the scheduler's program that must be installed."""
         return self.asked[0][0]
 
     def checked(self, job: str) -> str:
-        """Checks an id and returns it. Raises JobIdRefused."""
+        """Returns JOB if it is a valid id of a job. Otherwise raises JobIdRefused."""
         if not self.job_id.fullmatch(job):
             raise JobIdRefused(
                 f"{job[:60]!r} is not an id of a job of {self.name}", "no command was executed"
@@ -107,10 +108,10 @@ class Scheduler:
 
 
 def words(command: Words, job: str) -> list[str]:
-    """Returns the command for a job. The caller must have checked the id."""
+    """Returns the words of a command with the job's id inserted. The caller must have checked the id."""
     return [job if word == JOB else word for word in command]
 
 
 def one_state(known: Mapping[str, JobState], text: str) -> JobState:
-    """Translates a scheduler's own word for a state."""
+    """Translates a scheduler's word for a state to one of JobState. Unknown words become `other`."""
     return known.get(text, "other")

@@ -1,4 +1,4 @@
-"""Owner, name, nodes and times of several jobs, and parsers for texts of schedulers."""
+"""Queries the owner, name, nodes and times of several jobs, and parses values in the output of schedulers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ CTIME = "%a %b %d %H:%M:%S %Y"
 def described(
     scheduler: Scheduler | None, jobs: Iterable[str], ask: Ask | None = None
 ) -> Mapping[str, JobDescription]:
-    """Describes jobs by id. Unknown jobs and invalid ids are left out."""
+    """Returns descriptions of jobs by their ids. Jobs that the scheduler does not know and invalid ids are
+    left out."""
     if scheduler is None:
         return {}
     ids = [job for job in dict.fromkeys(jobs) if scheduler.is_id(job)][:MOST_JOBS]
@@ -29,8 +30,8 @@ def described(
 
 
 def answered(command: Sequence[str]) -> str | None:
-    """Returns the scheduler's answer, or None. It never raises: without an answer the owners are unknown, and
-    the rest of the digest is complete."""
+    """Runs a command of a scheduler and returns its output, or None if it fails. No exception is raised,
+    because a digest can be made without the scheduler's information."""
     answer = answer_of([*_IN_UTC, *command], OUTPUT, _PATIENCE_S)
     return answer.said if answer.outcome == "answered" and answer.status == 0 else None
 
@@ -42,14 +43,14 @@ def whole(text: object) -> int | None:
 
 
 def moment(text: object) -> int | None:
-    """Converts seconds since the epoch to ns."""
+    """Parses a number of seconds since the epoch and returns ns, or None if the text is not such a number."""
     seconds = re.fullmatch(r"[0-9]{1,11}", str(text).strip())
     return int(seconds[0]) * 10**9 if seconds and int(seconds[0]) else None
 
 
 def date_of(text: object, form: str) -> int | None:
-    """Parses a date in UTC, because all commands run in UTC. Returns ns since the epoch. FORM: for
-    strptime."""
+    """Parses a date in the format FORM of strptime and returns ns since the epoch, or None if it is invalid.
+    Dates are in UTC, because all commands run with the time zone UTC."""
     try:
         at = datetime.strptime(str(text).strip(), form).replace(tzinfo=UTC)
     except ValueError:

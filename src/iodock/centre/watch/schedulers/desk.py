@@ -1,4 +1,4 @@
-"""Queries a scheduler and runs its commands, with a timeout for each."""
+"""Queries a scheduler and runs its commands, each with a time limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Run = Callable[[Sequence[str], Limit, float], Answer]
 
 
 class SchedulerDesk:
-    """Runs the commands of one scheduler."""
+    """Runs the commands of one scheduler, each after the words of PREFIX."""
 
     def __init__(
         self, scheduler: Scheduler, prefix: Words = (), limit_s: float = 20.0, run: Run = answer_of
@@ -23,7 +23,8 @@ class SchedulerDesk:
         self.scheduler, self._prefix, self._limit_s, self._run = scheduler, prefix, limit_s, run
 
     def way(self, kind: ActionKind) -> Way:
-        """Commands of a kind of action. Raises RequestError if this scheduler does not support it."""
+        """Returns the commands of a kind of action. Raises RequestError if this scheduler does not support
+        it."""
         if kind not in self.scheduler.ways:
             known = ", ".join(self.scheduler.ways)
             raise RequestError(
@@ -32,7 +33,7 @@ class SchedulerDesk:
         return self.scheduler.ways[kind]
 
     def facts(self, job: str) -> JobFacts | None:
-        """Information about a job; None: the scheduler does not know the job, or no longer. Raises
+        """Returns information about a job, or None if the scheduler does not know it (any more). Raises
         JobIdRefused, SchedulerError."""
         self.scheduler.checked(job)
         said = [self._answer(command, job, asks=True) for command in self.scheduler.asked]
@@ -54,8 +55,8 @@ class SchedulerDesk:
         self._each(self.way(kind).undo, job)
 
     def shown(self, kind: ActionKind, job: str) -> str:
-        """Formats the commands as a person would type them. Empty: the id is invalid, or there is no such
-        command."""
+        """Returns the commands of an action as one text that a person can type. It is empty if the id is
+        invalid or the scheduler does not support the action."""
         way = self.scheduler.ways.get(kind)
         if way is None or not self.scheduler.is_id(job):
             return ""
@@ -73,7 +74,7 @@ class SchedulerDesk:
         if answer.outcome != "answered":
             raise SchedulerError(f"{name}: {_WHY[answer.outcome]}", "see [response] command_s and prefix")
         if answer.status != 0:
-            # Most schedulers do not know a job that has finished, and report an error.
+            # Most schedulers report an error for a job that has finished, because they no longer know it.
             if asks and any(sign in answer.complained for sign in _UNKNOWN):
                 return ""
             raise SchedulerError(

@@ -1,5 +1,5 @@
-"""Grid Engine: qstat, qhold, qrls and qmod. The adapter was written from the manual pages and not tried on a
-real one."""
+"""The adapter for Grid Engine, which uses qstat, qhold, qrls and qmod. It was written from the manual pages
+and has not been tried on a real installation."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _HOLD, _RELEASE = ("qhold", "-h", "o", JOB), ("qrls", "-h", "o", JOB)
 
 
 def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
-    """Parses `qstat -xml` with all jobs, because the output for one job does not contain the state. Raises
-    ValueError."""
+    """Finds a job in the output of `qstat -xml` about all jobs. The output about one job would not contain
+    the state. Raises ValueError."""
     number, _, task = job.partition(".")
     for one in _listed(outputs[0]):
         if one.findtext("JB_job_number") == number and (not task or one.findtext("tasks") == task):
@@ -27,7 +27,7 @@ def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
 
 
 def describe(ids: Sequence[str], ask: Ask) -> Mapping[str, JobDescription]:
-    """Describes jobs. Grid Engine reports slots, but not the number of nodes."""
+    """Returns descriptions of jobs, without the number of nodes, because Grid Engine reports only slots."""
     try:
         jobs = list(_listed(ask(_ALL) or ""))
     except ValueError:
@@ -43,8 +43,8 @@ def describe(ids: Sequence[str], ask: Ask) -> Mapping[str, JobDescription]:
 
 
 def _listed(answer: str) -> Iterator[ElementTree.Element]:
-    """Parses the list of jobs. Raises ValueError."""
-    # A document type is refused, because its entities could expand without end.
+    """Yields the jobs in the output of qstat. Raises ValueError."""
+    # XML with a document type is refused, because nested entities in it could expand to a huge text.
     if "<!DOCTYPE" in answer:
         raise ValueError("qstat prints another format")
     try:
@@ -54,8 +54,8 @@ def _listed(answer: str) -> Iterator[ElementTree.Element]:
 
 
 def _state(letters: str) -> JobState:
-    """Translates the letters in qstat(1): h hold, s and S suspended, r running, q queued, w waiting, d being
-    deleted."""
+    """Translates the letters of a job's state, which qstat(1) explains: h hold, s and S suspended, r running,
+    q queued, w waiting, d being deleted."""
     if "d" in letters or "E" in letters:
         return "other"
     if "h" in letters:
@@ -69,7 +69,7 @@ def _state(letters: str) -> JobState:
 
 GRID_ENGINE = Scheduler(
     "grid-engine",
-    # The id of a job, or of one task of an array.
+    # This matches the id of a job, or of one task of an array.
     re.compile(r"[1-9][0-9]{0,8}(\.[1-9][0-9]{0,6})?", re.ASCII),
     (_ALL,),
     read,

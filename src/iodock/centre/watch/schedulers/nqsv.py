@@ -1,5 +1,5 @@
-"""NQSV: qstat, qhold, qrls, qspnd, qrsm and qrerun. The adapter was written from NEC's manuals of NQS and not
-tried on a real one."""
+"""The adapter for NQSV, which uses qstat, qhold, qrls, qspnd, qrsm and qrerun. It was written from NEC's
+manuals of NQS and has not been tried on a real installation."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _HOLD, _RELEASE = ("qhold", JOB), ("qrls", JOB)
 
 
 def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
-    """Parses `qstat -f`, which has a line for each fact. A fact that appears twice is ignored. Raises
-    ValueError."""
+    """Parses the output of `qstat -f`, which has lines of a name and a value. A name that appears twice is
+    ignored, because a user's text could imitate it. Raises ValueError."""
     found: dict[str, list[str]] = {}
     for line in outputs[0].splitlines():
         if line_found := _LINE.fullmatch(line):
@@ -72,7 +72,8 @@ def _requests(answer: str) -> list[tuple[str, dict[str, str]]]:
 
 NQSV = Scheduler(
     "nqsv",
-    # The id of a request, or of one subrequest of a parametric request, with or without the host's name.
+    # This matches the id of a request, or of one subrequest of a parametric request, with or without the
+    # host's name.
     re.compile(r"[1-9][0-9]{0,8}(\[[0-9]{1,7}\])?(\.[A-Za-z0-9][A-Za-z0-9-]{0,62}){0,8}", re.ASCII),
     (("qstat", "-f", JOB),),
     read,

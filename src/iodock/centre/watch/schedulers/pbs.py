@@ -1,5 +1,5 @@
-"""PBS Professional and OpenPBS: qstat, qhold, qrls, qsig and qrerun. The adapter was written from their
-manuals and not tried on a real one."""
+"""The adapter for PBS Professional and OpenPBS, which uses qstat, qhold, qrls, qsig and qrerun. It was
+written from their manuals and has not been tried on a real installation."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _HOLD, _RELEASE = ("qhold", "-h", "o", JOB), ("qrls", "-h", "o", JOB)
 
 
 def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
-    """Parses the output of qstat. Raises ValueError."""
+    """Parses the output of qstat about one job. Returns None if the job is not in it. Raises ValueError."""
     found = from_json(outputs[0])
     jobs = found.get("Jobs", {}) if isinstance(found, dict) else None
     if not isinstance(jobs, dict):
         raise ValueError("qstat prints another format")
-    # The server's name is a part of the id that users may omit.
+    # Ids in the output end with the server's name, which JOB may omit.
     facts = next((one for name, one in jobs.items() if name == job or name.split(".")[0] == job), None)
     if facts is None:
         return None
@@ -53,7 +53,7 @@ def describe(ids: Sequence[str], ask: Ask) -> Mapping[str, JobDescription]:
     found: dict[str, JobDescription] = {}
     for full, job in jobs.items() if isinstance(jobs, dict) else ():
         for asked in ids:
-            # The server's name follows the number. The id is valid with and without it.
+            # Ids in the output end with the server's name. The requested id may omit it.
             if isinstance(job, dict) and asked in (full, full.partition(".")[0]):
                 found[asked] = _of(job)
     return found
@@ -71,7 +71,7 @@ def _of(job: Mapping[str, object]) -> JobDescription:
 
 PBS = Scheduler(
     "pbs",
-    # The id of a job or of one subjob, with or without its server's name.
+    # This matches the id of a job or of one subjob, with or without the server's name.
     re.compile(r"[1-9][0-9]{0,11}(\[[0-9]{1,7}\])?(\.[A-Za-z0-9][A-Za-z0-9-]{0,62}){0,8}", re.ASCII),
     (("qstat", "-x", "-f", "-F", "json", JOB),),
     read,

@@ -1,6 +1,7 @@
-"""PJM, the job operation software of Technical Computing Suite: pjstat, pjhold and pjrls. The adapter was
-written from the end user's guide and not tried on a real one. PJM has no command that suspends a job; a
-running job that is held restarts when it is released."""
+"""The adapter for PJM, the job operation software of Technical Computing Suite, which uses pjstat, pjhold and
+pjrls. It was written from the end user's guide and has not been tried on a real installation. PJM has no
+command that suspends a job. If a running job is held, it starts again from its beginning when it is
+released."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ _HOLD, _RELEASE = ("pjhold", JOB), ("pjrls", JOB)
 
 
 def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
-    """Parses `pjstat --data`: a line of titles that begins with H, then one line for each job. Raises
-    ValueError."""
+    """Parses the output of `pjstat --data`, which has a line of titles that begins with H, and then one line
+    for each job. Raises ValueError."""
     rows = [line.split(",") for line in outputs[0].splitlines() if line.strip()]
     if not rows:
         return None
@@ -76,7 +77,7 @@ def _rows(answer: str) -> dict[str, JobDescription]:
 
 PJM = Scheduler(
     "pjm",
-    # The id of a job, of one subjob of a bulk job, or of one job of a step job.
+    # This matches the id of a job, of one subjob of a bulk job, or of one job of a step job.
     re.compile(r"[1-9][0-9]{0,9}(\[[0-9]{1,7}\]|_[0-9]{1,5})?", re.ASCII),
     (("pjstat", "--data", "--choose", "jid,st,usr,sdt", JOB),),
     read,

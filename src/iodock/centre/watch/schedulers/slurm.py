@@ -1,7 +1,8 @@
-"""Slurm: scontrol and squeue, for 22.05 and later.
+"""The adapter for Slurm 22.05 and later, which uses scontrol and squeue.
 
-State and owner are read from squeue in a format without texts of users: in the output of `scontrol show job`,
-a job's name could look like any other field. If names are requested, too, they come last."""
+It reads a job's state and owner from squeue in a format without texts that users choose. In the output of
+`scontrol show job`, a job's name could imitate any other field. Where names are requested as well, they are
+the last field."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ _COUNTED = ("SuspendTime", "Restarts")
 
 
 def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
-    """Parses the outputs. Raises ValueError if the output of squeue has another format."""
+    """Parses the outputs of squeue and scontrol about one job. Returns None if squeue does not list the job.
+    Raises ValueError if the output of squeue has another format."""
     rows = [line.split() for line in outputs[0].splitlines() if line.strip()]
     found = [row for row in rows if row[0] == job]
     if not found:
@@ -53,8 +55,8 @@ def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
 
 
 def _field(text: str, name: str) -> str | None:
-    """Returns a field; None: the value is missing, or appears twice, for example because a job's name or
-    comment imitates it."""
+    """Returns the value of a field, or None if the field is missing or appears twice, for example because a
+    job's name or comment imitates it."""
     found = re.findall(rf"(?<!\S){name}=(\S+)", text)
     return found[0] if len(found) == 1 else None
 
@@ -83,7 +85,8 @@ def describe(ids: Sequence[str], ask: Ask) -> Mapping[str, JobDescription]:
 
 
 def _rows(answer: str) -> Iterator[tuple[str, JobDescription]]:
-    """Parses the rows of jobs. If a job ran several times, the last run counts."""
+    """Yields the id and description of each job in the output. If a job ran several times, its last run comes
+    last and replaces the others."""
     for line in answer.splitlines():
         fields = line.split("|", 5)
         if len(fields) == 6:
@@ -96,7 +99,7 @@ def _rows(answer: str) -> Iterator[tuple[str, JobDescription]]:
 
 SLURM = Scheduler(
     "slurm",
-    # The id of a job, of an element of an array, or of a part of a heterogeneous job.
+    # This matches the id of a job, of a task of an array, or of a component of a heterogeneous job.
     re.compile(r"[1-9][0-9]{0,9}(_[0-9]{1,7}|\+[0-9]{1,4})?", re.ASCII),
     (_ASKED, _SHOWN),
     read,
