@@ -28,13 +28,14 @@ class Role(Enum):
     """Rights of a client."""
 
     AGENT = "agent"
-    """Push samples only."""
+    """May only push samples."""
     USER = "user"
-    """See one's own jobs, and the file systems as a whole."""
+    """May see the jobs of one user, and the total load of the file systems."""
     OPERATOR = "operator"
-    """See everything."""
+    """May see everything."""
     DIGEST = "digest"
-    """Only read digests of all jobs, for a script that root runs at a job's end."""
+    """May only read the digests of all jobs. A script that runs as root at the end of a job uses this
+    role."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Visitor:
     name: str = field(default="", compare=False)
     """Name of the token."""
     host: str = ""
-    """For an AGENT: the only machine that it may send data for; empty: any."""
+    """For the role AGENT, the only machine whose data the client may send; empty: any machine."""
 
     @property
     def may_push(self) -> bool:
@@ -67,7 +68,7 @@ class Token:
     sha256: str
     user: str = ""
     host: str = ""
-    """The host of an agent, as in Visitor."""
+    """For the role AGENT, the only machine whose data the agent may send; empty: any machine."""
 
 
 class TokenFile:
@@ -112,12 +113,14 @@ class Access:
     tokens: tuple[Token, ...] | None = None
     """None: no token is required."""
     proxies: frozenset[str] = frozenset()
-    """Addresses of proxies that are trusted to give the user's name."""
+    """Addresses of proxies. In requests from these addresses the collector trusts the header with the user's
+    name."""
     user_header: str = "x-remote-user"
     operators: frozenset[str] = frozenset()
     """Login names of operators."""
     file: TokenFile | None = None
-    """File from which `tokens` were read, and which may change."""
+    """The file from which `tokens` were read. If it changes, the tokens in the file apply instead of
+    `tokens`."""
 
     @property
     def known(self) -> tuple[Token, ...]:

@@ -22,7 +22,7 @@ from iodock.shared.errors import StoreError
 FORMAT, VERSION = "iodock monitor backup", 2
 MANIFEST = "backup.json"
 _WITHOUT_CHECKSUM = 1
-"""The last version of manifests that have no checksum of their own."""
+"""Version of manifests that contain no checksum of the manifest itself."""
 _DAMAGED = "the backup is damaged: restore an older one"
 
 
@@ -44,7 +44,7 @@ class Manifest:
     """Description of a backup: the store, its catalogue and the copied files."""
 
     store: str
-    """The store of the backup: machine and folder."""
+    """The store that was copied, as HOST:FOLDER."""
     catalogue: bytes
     """The text of the store's catalogue."""
     files: tuple[Kept, ...]

@@ -12,11 +12,12 @@ from iodock.centre.monitor.questions.spans import DAY, HOUR
 from iodock.centre.store import MonitorTables
 
 LOOKED_BACK = 30 * DAY
-"""Age after which a condition is considered over, ns."""
+"""A condition whose last event is older than this, in ns, is considered over."""
 _PROBED = 3 * HOUR
-"""If a probe's last round is older than this, its result no longer counts, ns."""
+"""If a probe's last round is older than this time, in ns, its result no longer counts."""
 _STATES = ("md", "multipath", "probe")
-"""Sources that also report the end of a condition. Logs may not report it."""
+"""Sources of events that also report the end of a condition. Events from logs are not used here, because a
+log may never say that a condition ended."""
 _GONE = "target-gone"
 
 

@@ -65,4 +65,5 @@ OVER = {
     "path-lost": "path-back", "all-paths-lost": "path-back",
     "probe-failed": "probe-well", "probe-no-answer": "probe-well", "probe-slow": "probe-well",
 }  # fmt: skip
-"""Kinds that last until the other kind of the same source and target arrives."""
+"""Maps a kind of event that begins a condition to the kind that ends it. The condition lasts until an event
+of the second kind arrives from the same source and target."""

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from iodock.shared.settings import AgentLimits
 
 Work = tuple[int, int, int]
-"""An amount of data: bytes of batches after decompression, number of values, and number of new names (owners,
-targets, machines)."""
+"""Describes an amount of data: bytes of batches after decompression, number of values, and number of new
+names (of owners, targets and machines)."""
 _MOST_SENDERS = 10_000
-"""Budgets are kept for this number of senders. If there are more, those that were idle longest are
-dropped."""
+"""When budgets of this number of senders exist, the full ones are dropped before a budget is added: a new
+budget is full as well."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Refusal:
     sender: str
     why: str
     wait_s: float = 0.0
-    """Seconds after which to retry; 0 if that is useless."""
+    """Seconds after which the sender should retry; 0 if a retry is useless."""
 
 
 class Budget:

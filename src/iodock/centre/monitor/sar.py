@@ -26,10 +26,10 @@ from iodock.shared.units import number_text
 
 SECOND = 1_000_000_000
 _SADF_S = 300
-"""Time limit for sadf: converting a day's file takes seconds."""
+"""Time limit for sadf in s. Converting the file of one day takes seconds."""
 
 Metric = tuple[str, str]
-"""Identifies a metric by operation and quantity, which is count, bytes, time (us) or level."""
+"""Identifies a metric by its operation and its quantity. The quantity is count, bytes, time (us) or level."""
 Values = dict[Metric, float]
 Target = tuple[str, str]
 """Identifies a target by source and name."""
@@ -42,13 +42,13 @@ _MOST_PER_S = {
     "time": 1e12,
     "level": 1e12,
 }
-"""Largest value of each quantity per second. No real measurement is larger."""
+"""Largest valid growth of each quantity per second (of a level: its value). Larger values are errors."""
 _MOST_INTERVAL_S = 30 * 86_400
 _MOST_CORES = 1 << 20
 _IMPOSSIBLE = "more than any machine reaches"
 _NO_READING = "a reading without a time, or not in the form of sadf"
 _NOT_FINITE = re.compile(rb"(?<=[:\s,\[])-?(?:nan|inf(?:inity)?)(?=[\s,}\]])", re.IGNORECASE)
-"""Values that are not numbers, as C prints them. JSON has no notation for them."""
+"""Matches `nan` and `inf`, which printf of C writes for such values. They are not valid JSON."""
 
 _SECTOR = 512.0
 _KIB = 1024.0
@@ -60,8 +60,8 @@ _DISK = {
     "util-percent": (("busy", "time"), 1e4), "util": (("busy", "time"), 1e4),
     "aqu-sz": (("queued", "time"), 1e6), "avgqu-sz": (("queued", "time"), 1e6),
 }  # fmt: skip
-"""Maps a key of sadf to the metric, and to the factor that converts to its unit. If two keys give the same
-metric, the last one present counts."""
+"""Maps a key of sadf to the metric and to the factor that converts a value to the metric's unit. If a reading
+has two keys of the same metric, the later one in this table counts."""
 _NETWORK = {
     "rxkB": (("receive", "bytes"), _KIB), "txkB": (("transmit", "bytes"), _KIB),
     "rxpck": (("receive_packets", "count"), 1.0), "txpck": (("transmit_packets", "count"), 1.0),
@@ -104,7 +104,7 @@ class _Counters:
     grown: dict[Target, Values] = field(default_factory=dict)
     levels: dict[Target, Values] = field(default_factory=dict)
     unknown: set[tuple[Target, Metric]] = field(default_factory=set)
-    """Metrics that the last reading did not contain."""
+    """Metrics whose value in the last reading was invalid."""
 
     def add(self, target: Target, metric: Metric, growth: float) -> None:
         sums = self.grown.setdefault(target, {})
@@ -136,7 +136,7 @@ class Frames:
     end: int
     """Time of the last reading, ns since the epoch."""
     notes: tuple[str, ...] = ()
-    """Sentences about values that were left out as unknown."""
+    """Sentences about invalid values that were left out."""
 
 
 def read(path: Path) -> list[Frames]:

@@ -41,7 +41,7 @@ _MOVED = ("read_bytes", "write_bytes")
 _OF_OWNERS = (*_MOVED, "reads", "writes", "call_read_bytes", "call_write_bytes")
 _ASKED = ("opens", "creates", "object_creates")
 _OF_JOBS = ("reads", "writes", "metadata", *_ASKED)
-"""Columns of ASKED_OF_SERVERS that are kept in the summaries of owners and jobs."""
+"""Columns with requests of jobs in the summaries of jobs."""
 
 Rows = str
 """SQL text of a SELECT."""
@@ -52,7 +52,7 @@ class Kind:
     """One kind of summary of a `job_io` file."""
 
     name: str
-    """Name of the folder with these summaries, and version letter."""
+    """Name of the folder with these summaries. It ends with the letter of the version."""
     select: Callable[[Rows, str], Rows]
     """Returns the SELECT of a summary, given a SELECT of the file's rows and their resolution."""
     resolutions: tuple[str, ...] = (COARSEST,)
@@ -209,7 +209,7 @@ def _written(store: MonitorStore, kind: Kind, file: StoredFile, resolution: str)
 
 
 _FORM = "xxh3:"
-"""Prefix of checksums in the catalogue. It is omitted in file names."""
+"""Prefix of checksums in the catalogue. Names of summaries contain checksums without it."""
 
 
 def _folder(store: MonitorStore, kind: Kind) -> Path:

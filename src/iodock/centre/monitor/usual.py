@@ -22,7 +22,8 @@ from iodock.shared.language import N_
 
 LEAST_RUNS = 5
 SAME_VOLUME = 10**0.5
-"""Two volumes are similar if their ratio is at most half an order of magnitude."""
+"""Two volumes are similar if the larger one is at most this multiple of the smaller one (half an order of
+magnitude)."""
 _NORMAL = 1.4826
 _SPREADS = 3.0
 _OF_FEW = 4.0
@@ -40,7 +41,7 @@ class Run:
     """Time of its first reading with growth, ns since the epoch."""
     end: int
     read_bytes: float | None
-    """Quantities of the run; None: not counted."""
+    """Bytes that the run read; None: not counted, as in the following fields."""
     write_bytes: float | None
     metadata: float | None
     is_exact: bool
@@ -77,9 +78,9 @@ class Judgement:
     usual_s: float | None = None
     """Median elapsed time of the earlier runs, in s."""
     spread_s: float | None = None
-    """How much the elapsed times vary, comparable to a standard deviation."""
+    """Robust standard deviation of the elapsed times of the earlier runs, in s."""
     limit_s: float | None = None
-    """A run that takes longer than this is slower than usual."""
+    """Elapsed time in s beyond which a run is slower than usual."""
 
 
 def judged(own: Run, others: Sequence[Run]) -> Judgement:
