@@ -179,8 +179,8 @@ ODD = {
     "part": (200, matrix("", '"isPartial":true,'), "in part"),
     "warned": (200, matrix("", '"warnings":["a store is away"],'), "a store is away"),
     "refused": (401, b"Unauthorized\n", "requires authentication"),
-    "elsewhere": (404, b"404 page not found\n", "no API of Prometheus"),
-    "moved": (302, b"", "no API of Prometheus"),
+    "elsewhere": (404, b"404 page not found\n", "does not answer like Prometheus"),
+    "moved": (302, b"", "does not answer like Prometheus"),
     "broken": (500, b'{"status":"error","errorType":"internal","error":"no \\u001b[2J luck"}', "luck"),
 }
 

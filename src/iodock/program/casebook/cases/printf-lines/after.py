@@ -2,9 +2,8 @@
 
 import sys
 
-characters = 0
-with open(sys.argv[1]) as lines, open(sys.argv[2], "w", buffering=1 << 20) as out:
+size = 0
+with open(sys.argv[1], "rb") as lines, open(sys.argv[2], "wb", buffering=1 << 20) as out:
     for line in lines:
-        print(line.upper(), end="", file=out)
-        characters += len(line)
-print(characters)
+        size += out.write(line.upper())
+print(size)

@@ -1,10 +1,9 @@
-"""Copies lines in capitals, each of them flushed."""
+"""Copies a file in upper case, with a call for each line, because the output file has no buffer."""
 
 import sys
 
-characters = 0
-with open(sys.argv[1]) as lines, open(sys.argv[2], "w") as out:
+size = 0
+with open(sys.argv[1], "rb") as lines, open(sys.argv[2], "wb", buffering=0) as out:
     for line in lines:
-        print(line.upper(), end="", file=out, flush=True)
-        characters += len(line)
-print(characters)
+        size += out.write(line.upper())
+print(size)
