@@ -11,7 +11,7 @@ from iodock.shared.errors import StoreError
 
 _LEVEL, _DAY, _NUMBER = f"({'|'.join(RESOLUTIONS)})", "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{8,}"
 _TABLE = f"({'|'.join(TABLES)})"
-# DuckDB first writes a file under a name with this prefix and then renames it.
+# The engine first writes a file under a name with this prefix and then renames it.
 _FIRST = "(tmp_)?"
 _KIND = "(systems-[a-z]|owners-[a-z]|jobs-[a-z][0-9a-f]{12})"
 

@@ -222,7 +222,7 @@ def _counted(grouping: Grouping) -> str:
 
 def measures_sql(counted: str) -> str:
     """Returns the SQL for the measures over cells `i`. COUNTED is a condition for the cells whose calls
-    count. The SQL casts sums of integers back to integers, because DuckDB would return wider types."""
+    count. The SQL casts sums of integers back to integers, because the engine would return wider types."""
     total = f"CAST(sum(i.time) FILTER (WHERE {counted}) AS BIGINT)"
     timed = f"CAST(sum(i.timed) FILTER (WHERE {counted}) AS BIGINT)"
     moved = "CAST(sum(coalesce(i.read_bytes, 0) + coalesce(i.written_bytes, 0)) AS DOUBLE)"
