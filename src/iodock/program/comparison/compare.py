@@ -44,8 +44,8 @@ def compare(
     _check_distinct("after", after)
     # The same store may be on both sides, but needs to be read only once.
     paths = list(dict.fromkeys((*before, *after)))
-    # Stores are read in parallel: the engine runs without Python's lock, and reading one store would leave cores
-    # idle.
+    # Stores are read in parallel: the engine runs without Python's lock, and reading one store would leave
+    # cores idle.
     with ThreadPoolExecutor(STORES_AT_ONCE) as pool:
         read = dict(zip(paths, pool.map(lambda path: sums_of(path, chosen), paths), strict=True))
     sides = [read[path] for path in before], [read[path] for path in after]
