@@ -102,8 +102,8 @@ def lustre(log: Any, out: list[str]) -> None:
         out.append(f"LUSTRE\t{record['id']}\t{record['rank']}")
         for one in record["components"]:
             size, count, *known = one["counters"].tolist()
-            # Logs of version 1 do not record where a component's extent starts, but libdarshan-util fills in a
-            # number. Here it counts as unknown.
+            # Logs of version 1 do not record where a component's extent starts, but libdarshan-util fills in
+            # a number. Here it counts as unknown.
             if known[0] == known[1] == -1:
                 known[2] = -1
             out.append(f"component\t{size}\t{count}\t{known}\t{one['pool_name']}")
