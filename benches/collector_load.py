@@ -4,7 +4,7 @@
 
 Each job works on 4 targets and 2 nodes, and every entry changes in every round. Prints how long a round of
 pushes takes from the first to the last answer, and the processor time and memory that the collector needs for
-it. Checks the sum.
+it. At the end it checks that the collector's sum is that of the pushed batches.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Defines faults of data access as logs with known times, each with the same work done efficiently."""
+"""Defines cases of inefficient data access. Each has a log that shows the fault and a log of the same work
+done efficiently, both with known times."""
 
 from __future__ import annotations
 

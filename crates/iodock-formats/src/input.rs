@@ -182,7 +182,8 @@ fn read_head(reader: &mut dyn Read, head: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// A reader for an error that occurred early. It reports the error when reading reaches the error's position.
+/// Input whose error was found before reading reached its position: it returns the error once, then the end
+/// of the file.
 struct Failing(Option<io::Error>);
 
 impl Read for Failing {

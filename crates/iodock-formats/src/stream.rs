@@ -1,5 +1,6 @@
 //! Reads a log with several threads. Each thread takes the next chunk of lines, parses it and puts the result
-//! at its position in a queue. The caller's thread settles the chunks in order.
+//! at its position in a queue. The caller's thread takes the parsed chunks in order and
+//! resolves what depends on earlier chunks.
 
 use crate::input::Progress;
 use crate::splitter::{Piece, Splitter};

@@ -114,7 +114,7 @@ struct fields {
 	const u8 *path, *path2, *text;
 	u64 text_bytes;
 	const struct caller *caller;
-	u8 stat_type, lands; /* lands: the fields belong to the call in flight */
+	u8 stat_type, lands; /* lands: the fields are those of the call that this thread has begun (see flight.c) */
 };
 u64 vector_sum(const u64 *vector, u64 count), passing(const u8 *message, const u8 **control);
 void nothing_yet(struct fields *f), gather(struct fields *f, const struct shape *shape, const u64 *arguments, s64 result);

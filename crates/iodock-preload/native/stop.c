@@ -85,9 +85,9 @@ void end_records(void) {
 	}
 }
 
-/* Waits until no other thread is in a stretch of own calls nor, with `writes`, writing a record. A stretch
- * that a thread left by longjmp never ends: the wait reaches its limit, and clears the mark. A thread that
- * lost its processor just before it set its mark is missed. */
+/* Waits until no other thread is marked as making calls of the library or, if `writes` is set, as writing a
+ * record. If a thread left such a section by longjmp, its mark stays: the wait reaches its limit and clears
+ * the mark. A thread that was preempted just before it set its mark is missed. */
 void wait_for_others(int writes, u64 most) {
 	struct state *state;
 	for (u64 left = SEEN_AFTER; may_wait(&left);)

@@ -277,7 +277,7 @@ STEPS = ((float("inf"), 300.0), (3 * 3600.0, 60.0), (1800.0, 10.0))
 
 
 def write_days(centre: Centre, writer: Writer, days: float, tell: Callable[[float], None]) -> int:
-    """Writes days of history up to now. Rows are shorter towards the end. TELL gets the completed share.
+    """Writes the last DAYS days. Recent rows cover shorter times than old ones. TELL gets the completed share.
     Returns the number of rows."""
     whole = left = days * 86_400
     rows = 0

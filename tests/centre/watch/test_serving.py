@@ -1,4 +1,5 @@
-"""Tests `iodock monitor serve` with a response: where it keeps its state, and what it does if it cannot."""
+"""Tests `iodock monitor serve` with a configured response: where it stores the response's state, and what it
+does if it cannot write there."""
 
 from __future__ import annotations
 

@@ -80,8 +80,8 @@ class Store:
         self.engine.check()
 
     def need_calls(self) -> None:
-        """Raises RequestError if the store has no single calls, but counts for each kind of call, or
-        profiles (counters by file)."""
+        """Raises RequestError if the store has only counts for each kind of call, or profiles (counters by
+        file), instead of individual calls."""
         self.need_no_profiles()
         if self.manifest.counts_only:
             raise RequestError(
