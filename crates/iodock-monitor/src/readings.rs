@@ -250,8 +250,8 @@ impl Target {
         }
     }
 
-    /// Records a piece of a reading. If it does not follow the previous piece, the reading stays incomplete
-    /// and shows nothing about entries that it lacks.
+    /// Records a piece of a reading. If a piece before it is missing, the reading stays incomplete, and an
+    /// entry that it lacks does not count as gone.
     fn follow(&mut self, part: &Part) {
         if part.piece == 0 {
             self.pieces = Some(Pieces { time: part.time, next: 0, seen: HashSet::new() });

@@ -35,9 +35,9 @@ impl Severity {
 /// and shortens them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Time of the first similar event, ns since the epoch by the agent's clock.
+    /// Time of the first of the similar events that are combined here, ns since the epoch by the agent's clock.
     pub first: i64,
-    /// Time of the last similar event, ns since the epoch by the agent's clock.
+    /// Time of the last of the similar events that are combined here, ns since the epoch by the agent's clock.
     pub last: i64,
     /// Kind of event in kebab case, such as `array-degraded`. docs/reference/events.md lists all kinds.
     pub kind: String,

@@ -277,8 +277,8 @@ STEPS = ((float("inf"), 300.0), (3 * 3600.0, 60.0), (1800.0, 10.0))
 
 
 def write_days(centre: Centre, writer: Writer, days: float, tell: Callable[[float], None]) -> int:
-    """Writes the last DAYS days. Recent rows cover shorter times than old ones. TELL gets the completed share.
-    Returns the number of rows."""
+    """Writes the last DAYS days. Recent rows cover shorter times than old ones. TELL gets the completed
+    share. Returns the number of rows."""
     whole = left = days * 86_400
     rows = 0
     limits = [limit for limit, _ in STEPS[1:]] + [0.0]

@@ -34,8 +34,8 @@ impl Stack {
         true
     }
 
-    /// Ends the previous call's stack. If one of the records from `first` on is a call that has ended, its
-    /// stack may follow.
+    /// Ends the previous call's stack. Remembers the first call that has ended among the records from `first`
+    /// on, because the next lines may be its stack.
     pub fn follow(&mut self, first: usize, batch: &mut Batch) {
         self.end(batch);
         let has_ended = |record: &Record| matches!(record, Record::Call(raw) if matches!(raw.phase, Phase::Whole | Phase::Orphan));

@@ -19,7 +19,7 @@ pub struct Prefix {
     pub stamp: Stamp,
 }
 
-/// A time column.
+/// The time at the beginning of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     pub clock: Clock,

@@ -1,4 +1,4 @@
-"""Compares the results of a site's probes while a program ran with their usual results."""
+"""Compares what a site's probes measured while a program ran to what they usually measure."""
 
 from __future__ import annotations
 

@@ -237,10 +237,10 @@ SELECT sum(ns) / nullif(count(ns) * exp(avg(ln(ns + 1))), 0) AS uneven FROM paus
         return max(1, -(-self.all_calls // MOST_SAMPLED))
 
     def typical(self, typical_ns: int | None, time_ns: int | None) -> int | None:
-        """Returns an estimate of the time that calls would have taken if none had waited for a disk. TYPICAL_NS
-        is the number of calls times their geometric mean. It is multiplied by `stretch`, the slowdown by
-        other programs on the processors, but not beyond TIME_NS, the sum of the calls' times. None: no
-        durations are known."""
+        """Returns an estimate of the time that calls would have taken if none had waited for a disk.
+        TYPICAL_NS is the number of calls times their geometric mean. It is multiplied by `stretch`, the
+        slowdown by other programs on the processors, but not beyond TIME_NS, the sum of the calls' times.
+        None: no durations are known."""
         if typical_ns is None or time_ns is None:
             return typical_ns
         return max(typical_ns, min(time_ns, round(self.stretch * typical_ns)))

@@ -62,9 +62,9 @@ def _shared_ns(row: dict[str, float], facts: Facts) -> float:
 
 
 def _sorting(candidate: Candidate, facts: Facts) -> float:
-    """Returns the seconds in which a program processes names that it had listed before. This is at most
-    the time from each call on the folders to the next call, and at most MOST_NAME_BYTE_NS for each byte of
-    names."""
+    """Estimates how many seconds a program spends on processing names that it had listed before. Of each
+    listing this is the time from the call on the folder to the next call, but at most MOST_NAME_BYTE_NS for
+    each byte of names."""
     row = facts.one(_listings_sql(candidate, facts))
     if not row or not row["looked"]:
         return 0.0

@@ -40,9 +40,9 @@ def ended() -> str:
 
 
 def completed(where: str, within: Span, place: str = PROCESSES) -> str:
-    """Returns a SELECT of the rows of `job_io` that meet the condition WHERE. At the place `processes`, it
-    sets `exact` to true for samples of a step whose total is also in the span, because sample and total
-    together are exact."""
+    """Returns a SELECT of the rows of `job_io` that meet the condition WHERE. If PLACE is
+    `processes`, it sets `exact` to true for samples of a step whose total is also in the span, because the
+    samples and the total add up to the exact amount."""
     if place != PROCESSES:
         return f"SELECT * FROM job_io WHERE {where}"
     inside = f"begin_ts >= {within.begin} AND end_ts <= {within.end}"

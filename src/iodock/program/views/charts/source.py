@@ -91,9 +91,9 @@ def ranked(
     """Returns a bar for each of the rows with the largest values in `by`, largest first, and sentences about
     the rows that were left out.
 
-    Each bar has the values of `columns`. The columns in `fold` are sums. If there are any, a bar 'other' sums
-    up the rows beyond MOST_BARS and those that `--top` left out. Otherwise a sentence states only their
-    number.
+    Each bar has the values of `columns`. The columns in `fold` can be added up. If `fold` is not empty, a
+    bar 'other' has the sums of the rows beyond MOST_BARS and of those that `--top` left out. If it is empty,
+    a sentence says only how many rows were left out.
     """
     weights = pc.fill_null(numbers(answer, by), 0.0)
     order = pc.sort_indices(weights, sort_keys=[("", "descending")])
