@@ -1,10 +1,10 @@
-"""Prints how large the rules are: thresholds, constants, SQL and names of other rules, for each rule.
+"""Prints the size of each rule: its numbers of thresholds, constants, lines of SQL and names of other rules.
 
     tools/rule_size.py [--format text|markdown]
 
 SQL is counted in the source, including the helper modules and the pieces of SQL in `relations` that a rule's
-functions name. So moving lines to a helper changes nothing. Counting the queries that rules make at run time
-would give the same lines, but only for a run in which every rule makes all of its queries. Views in files
+functions name. So moving lines to a helper does not change the size. The queries are not counted at run time,
+because that would give the same lines only if every rule made all of its queries in that run. Views in files
 (`relations/views/`) are not counted: they are documented, and made once for all rules. Facts of a run
 (`rules/facts.py`) count in the total only.
 """

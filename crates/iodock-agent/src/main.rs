@@ -150,8 +150,9 @@ impl Asked {
 
 /// Writes a round to standard output. Fails if it cannot be written.
 fn show(rounds: &[SourceRound], host: &str, format: Format) -> io::Result<()> {
-    // SAFETY: nothing else in this program uses descriptor 1. The file owns it, so that it is closed here: if
-    // a thread hangs in the kernel, the process remains, but readers of the output must see its end.
+    // SAFETY: nothing else in this program uses descriptor 1. The file takes ownership, so that it is closed at
+    // the end of this function: a thread that hangs in the kernel can keep the process alive, but readers of the
+    // output must see its end.
     let mut out = BufWriter::new(unsafe { File::from_raw_fd(1) });
     let written = match format {
         Format::OpenMetrics => exposition::write(rounds, host, None, &mut out),

@@ -132,8 +132,8 @@ const fn stdio_close(name: &'static str) -> InterfaceSpec {
     stdio(name, Direction::Neither, InterfaceEffect::Close)
 }
 
-/// Makes one entry for each type of elements in memory, in the order of `EACH_TYPE_OF_NETCDF` in
-/// `interfaces/layers.h`.
+/// Makes an entry for the function without a suffix and one for each variant by the type of elements in memory
+/// (`_text`, `_schar`, ...), in the order of `EACH_TYPE_OF_NETCDF` in `interfaces/layers.h`.
 macro_rules! of_each_type {
     ($call:ident, $($name:literal),+) => { of_each_type!(@ $call, [$($name),+], []) };
     (@ $call:ident, [], [$($made:expr),*]) => { &[$($made),*] };

@@ -1,6 +1,6 @@
 //! Runs a program with the preloaded library and prints the recorded calls: `dump [-c|-v|-q|-n] PROGRAM
-//! ARGUMENT...`. -c prints the number of calls, of failed calls and of bytes of records by the call's name,
-//! -v each call, -q only totals, and -n nothing.
+//! ARGUMENT...`. -c prints for each call's name how often it was called, how often it failed, and how many
+//! bytes its records take. -v prints each call, -q only totals, -n nothing.
 
 use iodock_event::CallClass;
 use iodock_preload::format::header;
